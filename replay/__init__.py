@@ -1,0 +1,1 @@
+"""From a storyboard to a trajectory: runtime, role contexts, policies, tools, templates."""

@@ -1,0 +1,119 @@
+"""Protocols of the engines that tools use: speech, text embedding, music, templates, text recognition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.storyboard import SpotlightKind, TextBox
+
+Samples = NDArray[np.float32]
+"""Mono sound in -1..1, shape [n]."""
+Image = NDArray[np.uint8]
+"""sRGB picture, shape [height, width, 3]."""
+
+
+class SpeechEngine(Protocol):
+    """Text to speech."""
+
+    name: str
+    version: str
+    languages: tuple[str, ...]
+
+    def voice_for(self, language: str, wanted: str) -> str:
+        """Resolve a configured voice name ('default' allowed). Raises EngineMissing if the language has none."""
+        ...
+
+    def speak(self, text: str, language: str, voice: str, speed: float) -> tuple[Samples, int]:
+        """Speak one text; returns samples and sample rate. Deterministic for equal input."""
+        ...
+
+
+class Embedder(Protocol):
+    """Text to vectors."""
+
+    name: str
+
+    def encode(self, texts: Sequence[str], *, is_query: bool) -> NDArray[np.float32]:
+        """Unit vectors, shape [len(texts), d]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MusicTrack:
+    """One track of a library."""
+
+    track_id: str
+    path: Path
+    title: str
+    moods: tuple[str, ...]
+    licence: str
+    attribution: str | None
+    duration_us: int
+
+
+class MusicLibrary(Protocol):
+    """A tagged library."""
+
+    name: str
+    tracks: tuple[MusicTrack, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One text slot of a template."""
+
+    name: str
+    description: str
+    max_chars: int
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template of ours: layout, motion and style are fixed; a policy fills text slots and never writes markup."""
+
+    name: str
+    version: int
+    kind: SpotlightKind
+    placement: Literal["full_frame", "lower_third"]
+    slots: tuple[Slot, ...]
+    duration_us: int
+    digest: str
+    """sha256 over all files of the template."""
+
+
+class TextReader(Protocol):
+    """Optical character recognition."""
+
+    name: str
+
+    def read(self, image: Image) -> tuple[TextBox, ...]:
+        """Text lines with boxes in pixels of ``image``, top to bottom."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """The engines of one run."""
+
+    speech: SpeechEngine
+    embedder: Embedder
+    music: MusicLibrary
+    templates: dict[str, Template]
+    reader: TextReader
+
+    def versions(self) -> dict[str, Any]:
+        """Names and versions for the trajectory."""
+        return {
+            "speech": f"{self.speech.name} {self.speech.version}",
+            "embedder": self.embedder.name,
+            "music": self.music.name,
+            "reader": self.reader.name,
+            "templates": {name: t.digest[:12] for name, t in sorted(self.templates.items())},
+        }

@@ -1,0 +1,103 @@
+"""Tool contracts: versioned promises as data. Behaviour lives in replay.tools and repair.tools."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+
+from schemas.canonical import Frozen
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    ORCHESTRATOR = "orchestrator"
+    GENERATOR = "generator"
+    CRITIC = "critic"
+
+
+class Fact(StrEnum):
+    """Facts about the production state that tools need and produce. Each is decided by replay.facts, never by a flag."""
+
+    SCRIPT = "script"
+    SEGMENTS = "segments"
+    SHOT_PLAN = "shot_plan"
+    SOURCE_POOL = "source_pool"
+    MUSIC_LIBRARY = "music_library"
+    ASSETS = "assets"
+    NARRATION = "narration"
+    DECORATIONS = "decorations"
+    MUSIC = "music"
+    TIMELINE = "timeline"
+    RENDERS = "renders"
+    INSPECTION = "inspection"
+    OPEN_DEFECTS = "open_defects"
+    DELIVERY = "delivery"
+
+
+class ArgSpec(Frozen):
+    """One flat argument. Portable: a single JSON type, a description, perhaps an enum; never null, never nested."""
+
+    name: str
+    type: Literal["string", "integer", "boolean"]
+    description: str
+    required: bool = True
+    enum: tuple[str, ...] | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    max_length: int | None = None
+
+    def schema_json(self) -> dict[str, Any]:
+        """JSON Schema of this property, keys in a fixed order. ``minimum``, ``maximum`` and ``max_length`` are enforced by the
+        runtime and told in the description, because some trainers drop them from schemas."""
+        out: dict[str, Any] = {"type": self.type, "description": self.description}
+        if self.enum is not None:
+            out["enum"] = list(self.enum)
+        return out
+
+
+class ToolContract(Frozen):
+    """What a tool needs, takes, gives and promises."""
+
+    name: str
+    version: int = Field(ge=1)
+    summary: str
+    args: tuple[ArgSpec, ...]
+    needs: tuple[Fact, ...]
+    produces: tuple[Fact, ...]
+    roles: tuple[Role, ...] = Field(default=(), description="roles asked for content inside this tool, in order")
+    checks: tuple[str, ...] = Field(description="post-conditions verified on the product's bytes")
+    wall_s: int = Field(gt=0, description="time limit of the whole call, seconds")
+    max_output_bytes: int = Field(gt=0)
+    repairable: bool = Field(default=False, description="counts against the repair limits")
+
+    def schema_json(self) -> dict[str, Any]:
+        """The tool in OpenAI function form, canonical: properties sorted by name, flat, no null."""
+        args = sorted(self.args, key=lambda a: a.name)
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.summary,
+                "parameters": {
+                    "type": "object",
+                    "properties": {a.name: a.schema_json() for a in args},
+                    "required": [a.name for a in args if a.required],
+                },
+            },
+        }
+
+
+class ContentRequest(Frozen):
+    """Structured content that a tool needs from the generator or the critic before it can go on."""
+
+    role: Role
+    tool: str
+    tool_version: int
+    kind: str = Field(description="name of the content contract, e.g. segments, shot_plan, queries, slots, diagnosis")
+    instruction: str
+    content_schema: dict[str, Any] = Field(description="JSON Schema of the expected content")
+    evidence: dict[str, Any] = Field(default_factory=dict, description="data to decide on; never instructions")
+    attempt: int = Field(default=1, ge=1)

@@ -1,0 +1,387 @@
+"""Table specs: one spec gives Arrow schema, DuckDB view, validation and the reference page (docs/tables.md).
+
+Columns named ``*_json`` hold exact canonical JSON text. Ids have the same name everywhere. ``PROVENANCE`` columns are filled by
+the committer and take no part in ``row_digest``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from schemas.canonical import digest_of
+from schemas.errors import SchemaMismatch
+
+ColumnType = Literal["text", "int", "float", "bool", "text_list", "int_list"]
+
+_PYTHON: dict[str, tuple[type, ...]] = {
+    "text": (str,),
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+    "text_list": (list, tuple),
+    "int_list": (list, tuple),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: name, type, meaning; ``null`` says what a null means, None forbids nulls."""
+
+    name: str
+    type: ColumnType
+    doc: str
+    null: str | None = None
+    allowed: tuple[str, ...] | None = None
+
+
+def col(name: str, type: ColumnType, doc: str, null: str | None = None, allowed: tuple[str, ...] | None = None) -> Column:
+    """Short form for the specs below."""
+    return Column(name, type, doc, null, allowed)
+
+
+PROVENANCE: tuple[Column, ...] = (
+    col("stage_key", "text", "key of the stage execution that wrote the row"),
+    col("run_id", "text", "run that wrote the row"),
+    col("row_digest", "text", "sha256 over the deterministic columns"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """One table of the lake. ``key`` columns are unique among live rows."""
+
+    name: str
+    version: int
+    doc: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def all_columns(self) -> tuple[Column, ...]:
+        """Deterministic columns, then provenance."""
+        return self.columns + PROVENANCE
+
+    def finish(self, row: dict[str, Any], *, stage_key: str, run_id: str) -> dict[str, Any]:
+        """Validate one row against the spec and add provenance.
+
+        Raises:
+            SchemaMismatch: unknown or missing column, wrong type, null where none is allowed, value outside the closed set.
+        """
+        known = {c.name for c in self.columns}
+        extra = sorted(set(row) - known)
+        if extra:
+            raise SchemaMismatch("unknown_column", f"table {self.name} has no column {extra[0]!r}", "add it to schemas/tables.py")
+        out: dict[str, Any] = {}
+        for c in self.columns:
+            value = row.get(c.name)
+            if value is None:
+                if c.null is None:
+                    raise SchemaMismatch("null_value", f"{self.name}.{c.name} is missing or null and may not be")
+            elif not isinstance(value, _PYTHON[c.type]) or (c.type in ("int", "float") and isinstance(value, bool)):
+                raise SchemaMismatch("wrong_type", f"{self.name}.{c.name} expects {c.type}, got {type(value).__name__}")
+            elif c.allowed is not None and value not in c.allowed:
+                raise SchemaMismatch("value_not_allowed", f"{self.name}.{c.name} is {value!r}, allowed: {', '.join(c.allowed)}")
+            out[c.name] = list(value) if isinstance(value, tuple) else value
+        digest = digest_of([self.name, self.version, out])
+        return {**out, "stage_key": stage_key, "run_id": run_id, "row_digest": digest}
+
+
+_PROJECT = col("project_id", "text", "project (source video) the row belongs to")
+_TRAJECTORY = col("trajectory_id", "text", "run of the production toolchain")
+_CALL = col("call_index", "int", "position of the call in its trajectory, from 0")
+_ROLES = ("orchestrator", "generator", "critic")
+
+TABLES: tuple[TableSpec, ...] = (
+    TableSpec(
+        "projects", 1, "One admitted source video.", ("project_id",),
+        (
+            _PROJECT,
+            col("uri", "text", "source as the user named it"),
+            col("title", "text", "title from the manifest, else from the file name"),
+            col("language", "text", "language of the narration, ISO 639-1"),
+            col("licence", "text", "licence of the source; 'unknown' if the user gave none"),
+            col("attribution", "text", "who must be named", null="nobody was named"),
+            col("source_sha256", "text", "digest of the source file"),
+            col("duration_us", "int", "length of the picture, microseconds"),
+            col("width", "int", "display width, pixels"),
+            col("height", "int", "display height, pixels"),
+            col("shots", "int", "number of shots"),
+            col("sentences", "int", "number of sentences"),
+            col("words", "int", "number of words"),
+            col("narration_share", "float", "share of the film with speech, 0 to 1"),
+            col("split", "text", "train, validation or held_out", allowed=("train", "validation", "held_out")),
+            col("engines_json", "text", "engines and versions that recovered it"),
+        ),
+    ),
+    TableSpec(
+        "rejections", 1, "One refused source, with the reason.", ("source_key",),
+        (
+            col("source_key", "text", "digest over uri and content (or its absence)"),
+            col("uri", "text", "source as the user named it"),
+            col("code", "text", "closed reason code (schemas.stage.RejectCode)"),
+            col("detail", "text", "figures behind the reason"),
+            col("source_sha256", "text", "digest of the source file", null="the file could not be read"),
+        ),
+    ),
+    TableSpec(
+        "words", 1, "One spoken word.", ("project_id", "word_index"),
+        (
+            _PROJECT,
+            col("word_index", "int", "position in the film, from 0"),
+            col("text", "text", "the word as recognised"),
+            col("start_us", "int", "start, microseconds from the first frame"),
+            col("end_us", "int", "end, exclusive"),
+            col("confidence", "float", "0 to 1", null="the back end gives none"),
+            col("timing", "text", "aligned, recognised, interpolated or sidecar"),
+            col("sentence_index", "int", "sentence the word belongs to"),
+            col("shot_index", "int", "shot the word belongs to", null="spoken after the last frame"),
+        ),
+    ),
+    TableSpec(
+        "sentences", 1, "One sentence of narration.", ("project_id", "sentence_index"),
+        (
+            _PROJECT,
+            col("sentence_index", "int", "position, from 0"),
+            col("text", "text", "the sentence"),
+            col("start_us", "int", "start, microseconds"),
+            col("end_us", "int", "end, exclusive"),
+            col("language", "text", "ISO 639-1"),
+            col("confidence", "float", "mean word confidence", null="the back end gives none"),
+            col("shots", "int_list", "shots the sentence lies over"),
+            col("flags", "text_list", "e.g. repeated, after_picture"),
+        ),
+    ),
+    TableSpec(
+        "shots", 1, "One shot of the source.", ("project_id", "shot_index"),
+        (
+            _PROJECT,
+            col("shot_index", "int", "position, from 0"),
+            col("start_us", "int", "start, microseconds"),
+            col("end_us", "int", "end, exclusive"),
+            col("start_frame", "int", "first frame"),
+            col("end_frame", "int", "last frame + 1"),
+            col("transition_in", "text", "start, cut, dissolve, fade_black or fade_white"),
+            col("cut_confidence", "float", "0 to 1"),
+            col("has_narration", "bool", "words are spoken over it"),
+            col("motion", "float", "mean luma change, 0 to 1"),
+            col("luma", "float", "mean luma, 0 to 1"),
+            col("text_lines", "text_list", "on-screen text"),
+            col("caption", "text", "what is seen"),
+            col("key_frame_sha256", "text", "artifact of the key frame"),
+            col("spotlight", "text", "kind of graphic", null="none seen or meant"),
+        ),
+    ),
+    TableSpec(
+        "alignments", 1, "One sentence over one shot.", ("project_id", "sentence_index", "shot_index"),
+        (
+            _PROJECT,
+            col("sentence_index", "int", "sentence"),
+            col("shot_index", "int", "shot"),
+            col("overlap_us", "int", "microseconds of the sentence's words inside the shot"),
+            col("words", "int", "words of the sentence in the shot"),
+            col("confidence", "float", "0 to 1"),
+        ),
+    ),
+    TableSpec(
+        "storyboards", 1, "The recovered storyboard as a whole.", ("project_id",),
+        (
+            _PROJECT,
+            col("storyboard_sha256", "text", "artifact: schemas.storyboard.Storyboard as canonical JSON"),
+            col("schema_version", "text", "storyboard.N"),
+            col("aspect_ratio", "text", "16:9, 9:16, 1:1 or 4:3"),
+            col("segments", "int", "number of segments"),
+            col("spotlights", "int", "number of spotlight shots"),
+            col("script", "text", "the whole narration"),
+        ),
+    ),
+    TableSpec(
+        "trajectories", 1, "One run of the production toolchain.", ("trajectory_id",),
+        (
+            _TRAJECTORY,
+            _PROJECT,
+            col("policy", "text", "who decided"),
+            col("seed", "int", "seed of the policy's choices"),
+            col("outcome", "text", "delivered or incomplete", allowed=("delivered", "incomplete")),
+            col("calls", "int", "number of calls of all roles"),
+            col("orchestrator_calls", "int", "tool calls counted against the budget"),
+            col("refused_calls", "int", "calls answered with blockers"),
+            col("repairs", "int", "failure-repair links"),
+            col("quality", "float", "final quality of the rule features, 0 to 1"),
+            col("duration_us", "int", "length of the delivered film", null="nothing was delivered"),
+            col("trajectory_sha256", "text", "artifact: schemas.trajectory.Trajectory as canonical JSON"),
+            col("video_sha256", "text", "artifact of the final film", null="nothing was delivered"),
+            col("manifest_sha256", "text", "artifact of the delivery manifest", null="nothing was delivered"),
+            col("sandbox", "text", "kind of sandbox every engine ran in"),
+            col("tool_sequence", "text_list", "tools the orchestrator called, in order"),
+        ),
+    ),
+    TableSpec(
+        "calls", 1, "One role output processed by the runtime.", ("trajectory_id", "call_index"),
+        (
+            _TRAJECTORY,
+            _PROJECT,
+            _CALL,
+            col("role", "text", "who spoke", allowed=_ROLES),
+            col("tool", "text", "tool called, or the tool that asked for the content", null="the output named none"),
+            col("tool_version", "int", "version of its contract", null="unknown tool"),
+            col("arguments_json", "text", "arguments exactly as authored", null="generator and critic calls"),
+            col("content_json", "text", "content exactly as authored", null="orchestrator calls"),
+            col("status", "text", "what became of it", allowed=("committed", "content_requested", "refused")),
+            col("provenance", "text", "who authored it"),
+            col("observation_json", "text", "what the runtime returned"),
+            col("changed", "text_list", "'subject.field' of each committed change"),
+            col("context_sha256", "text", "artifact: what the policy saw"),
+            col("snapshot_before", "text", "state before, restorable"),
+            col("snapshot_after", "text", "state after, restorable"),
+            col("state_before", "text", "digest of the state before"),
+            col("state_after", "text", "digest of the state after; equal to state_before when refused"),
+        ),
+    ),
+    TableSpec(
+        "blockers", 1, "One reason for a refusal.", ("trajectory_id", "call_index", "blocker_index"),
+        (
+            _TRAJECTORY,
+            _PROJECT,
+            _CALL,
+            col("blocker_index", "int", "position in the refusal, from 0"),
+            col("code", "text", "closed code (schemas.blocker.BlockerCode)"),
+            col("subject", "text", "what is wrong"),
+            col("message", "text", "in words"),
+            col("needs", "text_list", "missing facts"),
+            col("remedies", "text_list", "tools that can produce them"),
+        ),
+    ),
+    TableSpec(
+        "artifacts", 1, "One artifact as used by a project.", ("project_id", "sha256", "subject"),
+        (
+            _PROJECT,
+            col("sha256", "text", "digest of the bytes; the file's name in the artifact store"),
+            col("kind", "text", "what the bytes are"),
+            col("media_type", "text", "MIME type"),
+            col("size_bytes", "int", "length"),
+            col("subject", "text", "shot id, 'film', or the word 'source'"),
+            col("trajectory_id", "text", "run that made it", null="made by inversion"),
+            col("call_index", "int", "call that made it", null="made by inversion"),
+        ),
+    ),
+    TableSpec(
+        "snapshots", 1, "One restorable state.", ("trajectory_id", "snapshot_id"),
+        (
+            _TRAJECTORY,
+            _PROJECT,
+            col("snapshot_id", "text", "name of the snapshot"),
+            col("snapshot_sha256", "text", "artifact: schemas.snapshot.Snapshot"),
+            col("state_digest", "text", "digest of the state"),
+            col("first_call_index", "int", "first call that starts in it"),
+        ),
+    ),
+    TableSpec(
+        "verdicts", 1, "One inspection result for one subject.", ("trajectory_id", "call_index", "subject"),
+        (
+            _TRAJECTORY,
+            _PROJECT,
+            _CALL,
+            col("subject", "text", "shot id or 'film'"),
+            col("passed", "bool", "no error-severity defect"),
+            col("score", "float", "0 to 1"),
+            col("judge", "text", "structured, embedded or endpoint"),
+            col("defects_json", "text", "the defects found"),
+        ),
+    ),
+    TableSpec(
+        "repairs", 1, "One failure-repair link.", ("trajectory_id", "defect_id", "call_mended"),
+        (
+            _TRAJECTORY,
+            _PROJECT,
+            col("defect_id", "text", "the defect"),
+            col("code", "text", "closed code (schemas.verdict.DefectCode)"),
+            col("subject", "text", "shot id or 'film'"),
+            col("cause", "text", "the critic's account"),
+            col("mend", "text", "closed code (schemas.verdict.MendCode)"),
+            col("call_found", "int", "call that found it"),
+            col("call_mended", "int", "call that mended it"),
+            col("call_verified", "int", "call that verified it", null="not inspected again"),
+            col("artifact_before", "text", "faulty artifact", null="nothing had been made"),
+            col("artifact_after", "text", "its replacement", null="nothing was made"),
+            col("score_before", "float", "score of the subject before"),
+            col("score_after", "float", "score after", null="not inspected again"),
+            col("outcome", "text", "verified, not_verified or kept_previous"),
+            col("injected_fault", "text", "fault put in on purpose that this mends", null="natural defect"),
+        ),
+    ),
+    TableSpec(
+        "examples", 1, "One training example.", ("example_id",),
+        (
+            col("example_id", "text", "stable id over context, output and kind"),
+            _PROJECT,
+            _TRAJECTORY,
+            _CALL,
+            col("role", "text", "who speaks in the completion", allowed=_ROLES),
+            col("kind", "text", "what it teaches (schemas.example.ExampleKind)"),
+            col("provenance", "text", "who authored the completion"),
+            col("licence", "text", "licence of the source"),
+            col("attribution", "text", "who must be named", null="nobody was named"),
+            col("split", "text", "split by project", allowed=("train", "validation", "held_out")),
+            col("config_digest", "text", "configuration of the run"),
+            col("verified", "bool", "accepted by the runtime in a delivered run"),
+            col("snapshot_id", "text", "state the output was authored in"),
+            col("context_sha256", "text", "artifact: what the policy saw"),
+            col("prompt_json", "text", "messages of the prompt, exact"),
+            col("tools_json", "text", "tool schemas, exact; '[]' for generator and critic"),
+            col("completion_json", "text", "assistant message, exact; tool-call arguments are JSON text"),
+            col("prompt_tokens", "int", "tokens of the rendered prompt", null="no tokenizer configured"),
+            col("completion_tokens", "int", "tokens of the completion", null="no tokenizer configured"),
+        ),
+    ),
+    TableSpec(
+        "groups", 1, "One set of candidates under a matched key.", ("group_id",),
+        (
+            col("group_id", "text", "stable id over the matched key"),
+            _PROJECT,
+            _TRAJECTORY,
+            _CALL,
+            col("role", "text", "who speaks", allowed=_ROLES),
+            col("snapshot_id", "text", "restored state all candidates start from"),
+            col("matched_key_json", "text", "what is held fixed"),
+            col("candidates", "int", "number of candidates"),
+        ),
+    ),
+    TableSpec(
+        "candidates", 1, "One output of a group, executed.", ("group_id", "candidate_index"),
+        (
+            col("group_id", "text", "group"),
+            _PROJECT,
+            col("candidate_index", "int", "position, from 0"),
+            col("output_json", "text", "the role output, exact"),
+            col("reward", "float", "reward of eq. 10"),
+            col("reward_parts_json", "text", "its parts"),
+        ),
+    ),
+    TableSpec(
+        "stage_runs", 1, "One finished stage of one project.", ("stage_key",),
+        (
+            col("stage", "text", "invert, replay or materialize"),
+            col("subject", "text", "project id or source key"),
+            col("status", "text", "done or rejected", allowed=("done", "rejected")),
+            col("output_sha256", "text", "artifact with the stage's output", null="rejected"),
+            col("rows_out", "int", "rows written"),
+        ),
+    ),
+    TableSpec(
+        "failures", 1, "One infrastructure failure (never shown to a policy).", ("failure_id",),
+        (
+            col("failure_id", "text", "digest over stage, subject, attempt and error"),
+            col("stage", "text", "stage that failed"),
+            col("subject", "text", "project id or source key"),
+            col("uri", "text", "source as the user named it"),
+            col("error_type", "text", "type of the error"),
+            col("code", "text", "its code"),
+            col("message", "text", "what was expected and seen"),
+            col("attempts", "int", "attempts made"),
+            col("quarantined", "bool", "given up after the last attempt"),
+        ),
+    ),
+)
+
+TABLE: dict[str, TableSpec] = {t.name: t for t in TABLES}
