@@ -1,0 +1,1 @@
+"""Editing inversion: from a finished narrated video to its storyboard. Writes no tables and delivers nothing."""
