@@ -94,7 +94,24 @@ _ROLES = ("orchestrator", "generator", "critic")
 
 TABLES: tuple[TableSpec, ...] = (
     TableSpec(
-        "projects", 1, "One admitted source video.", ("project_id",),
+        "sources",
+        1,
+        "One input as the user named it. The funnel starts here.",
+        ("source_key",),
+        (
+            col("source_key", "text", "digest over uri and content"),
+            col("uri", "text", "source as the user named it"),
+            col("source_sha256", "text", "digest of the bytes", null="the file could not be read"),
+            col("size_bytes", "int", "length of the file", null="the file could not be read"),
+            col("project_id", "text", "project these bytes belong to, admitted or not", null="the file could not be read"),
+            col("is_duplicate", "bool", "another uri of this run has the same bytes and stands for the project"),
+        ),
+    ),
+    TableSpec(
+        "projects",
+        1,
+        "One admitted source video.",
+        ("project_id",),
         (
             _PROJECT,
             col("uri", "text", "source as the user named it"),
@@ -115,7 +132,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "rejections", 1, "One refused source, with the reason.", ("source_key",),
+        "rejections",
+        1,
+        "One refused source, with the reason.",
+        ("source_key",),
         (
             col("source_key", "text", "digest over uri and content (or its absence)"),
             col("uri", "text", "source as the user named it"),
@@ -125,7 +145,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "words", 1, "One spoken word.", ("project_id", "word_index"),
+        "words",
+        1,
+        "One spoken word.",
+        ("project_id", "word_index"),
         (
             _PROJECT,
             col("word_index", "int", "position in the film, from 0"),
@@ -139,7 +162,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "sentences", 1, "One sentence of narration.", ("project_id", "sentence_index"),
+        "sentences",
+        1,
+        "One sentence of narration.",
+        ("project_id", "sentence_index"),
         (
             _PROJECT,
             col("sentence_index", "int", "position, from 0"),
@@ -153,7 +179,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "shots", 1, "One shot of the source.", ("project_id", "shot_index"),
+        "shots",
+        1,
+        "One shot of the source.",
+        ("project_id", "shot_index"),
         (
             _PROJECT,
             col("shot_index", "int", "position, from 0"),
@@ -173,7 +202,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "alignments", 1, "One sentence over one shot.", ("project_id", "sentence_index", "shot_index"),
+        "alignments",
+        1,
+        "One sentence over one shot.",
+        ("project_id", "sentence_index", "shot_index"),
         (
             _PROJECT,
             col("sentence_index", "int", "sentence"),
@@ -184,7 +216,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "storyboards", 1, "The recovered storyboard as a whole.", ("project_id",),
+        "storyboards",
+        1,
+        "The recovered storyboard as a whole.",
+        ("project_id",),
         (
             _PROJECT,
             col("storyboard_sha256", "text", "artifact: schemas.storyboard.Storyboard as canonical JSON"),
@@ -196,7 +231,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "trajectories", 1, "One run of the production toolchain.", ("trajectory_id",),
+        "trajectories",
+        1,
+        "One run of the production toolchain.",
+        ("trajectory_id",),
         (
             _TRAJECTORY,
             _PROJECT,
@@ -217,7 +255,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "calls", 1, "One role output processed by the runtime.", ("trajectory_id", "call_index"),
+        "calls",
+        1,
+        "One role output processed by the runtime.",
+        ("trajectory_id", "call_index"),
         (
             _TRAJECTORY,
             _PROJECT,
@@ -239,7 +280,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "blockers", 1, "One reason for a refusal.", ("trajectory_id", "call_index", "blocker_index"),
+        "blockers",
+        1,
+        "One reason for a refusal.",
+        ("trajectory_id", "call_index", "blocker_index"),
         (
             _TRAJECTORY,
             _PROJECT,
@@ -253,7 +297,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "artifacts", 1, "One artifact as used by a project.", ("project_id", "sha256", "subject"),
+        "artifacts",
+        1,
+        "One artifact as used by a project.",
+        ("project_id", "sha256", "subject"),
         (
             _PROJECT,
             col("sha256", "text", "digest of the bytes; the file's name in the artifact store"),
@@ -266,7 +313,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "snapshots", 1, "One restorable state.", ("trajectory_id", "snapshot_id"),
+        "snapshots",
+        1,
+        "One restorable state.",
+        ("trajectory_id", "snapshot_id"),
         (
             _TRAJECTORY,
             _PROJECT,
@@ -277,7 +327,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "verdicts", 1, "One inspection result for one subject.", ("trajectory_id", "call_index", "subject"),
+        "verdicts",
+        1,
+        "One inspection result for one subject.",
+        ("trajectory_id", "call_index", "subject"),
         (
             _TRAJECTORY,
             _PROJECT,
@@ -290,7 +343,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "repairs", 1, "One failure-repair link.", ("trajectory_id", "defect_id", "call_mended"),
+        "repairs",
+        1,
+        "One failure-repair link.",
+        ("trajectory_id", "defect_id", "call_mended"),
         (
             _TRAJECTORY,
             _PROJECT,
@@ -311,7 +367,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "examples", 1, "One training example.", ("example_id",),
+        "examples",
+        1,
+        "One training example.",
+        ("example_id",),
         (
             col("example_id", "text", "stable id over context, output and kind"),
             _PROJECT,
@@ -335,7 +394,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "groups", 1, "One set of candidates under a matched key.", ("group_id",),
+        "groups",
+        1,
+        "One set of candidates under a matched key.",
+        ("group_id",),
         (
             col("group_id", "text", "stable id over the matched key"),
             _PROJECT,
@@ -348,7 +410,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "candidates", 1, "One output of a group, executed.", ("group_id", "candidate_index"),
+        "candidates",
+        1,
+        "One output of a group, executed.",
+        ("group_id", "candidate_index"),
         (
             col("group_id", "text", "group"),
             _PROJECT,
@@ -359,7 +424,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "stage_runs", 1, "One finished stage of one project.", ("stage_key",),
+        "stage_runs",
+        1,
+        "One finished stage of one project.",
+        ("stage_key",),
         (
             col("stage", "text", "invert, replay or materialize"),
             col("subject", "text", "project id or source key"),
@@ -369,7 +437,10 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
-        "failures", 1, "One infrastructure failure (never shown to a policy).", ("failure_id",),
+        "failures",
+        1,
+        "One infrastructure failure (never shown to a policy).",
+        ("failure_id",),
         (
             col("failure_id", "text", "digest over stage, subject, attempt and error"),
             col("stage", "text", "stage that failed"),

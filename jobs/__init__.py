@@ -1,0 +1,1 @@
+"""The running of things: configuration, sources, the stage chain, runners, command line, reports."""
