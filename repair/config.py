@@ -1,0 +1,21 @@
+"""Settings of inspection, repair and fault injection. Part of the replay stage's key."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from schemas.canonical import Frozen
+
+
+class FaultConfig(Frozen):
+    """Faults put in on purpose, with their cause recorded (repair.faults)."""
+
+    kinds: tuple[str, ...] = Field(default=(), description="fault kinds to draw from; empty injects nothing")
+    count: int = Field(default=0, ge=0, description="how many faults one run gets")
+    seed: int = 0
+
+
+class RepairConfig(Frozen):
+    """All settings of repair."""
+
+    faults: FaultConfig = FaultConfig()
