@@ -95,3 +95,4 @@ class RepairLink(Frozen):
     score_before: float
     score_after: float | None
     outcome: Literal["verified", "not_verified", "kept_previous"]
+    injected_fault: str | None = Field(default=None, description="fault_id of the fault put in on purpose that this mends; None: natural")
