@@ -116,3 +116,7 @@ class EndpointFailed(PipelineError):
     """A remote model endpoint could not be reached or answered outside its protocol."""
 
     retry = Retry.BACKOFF
+
+
+class ExportRefused(PipelineError):
+    """Rows cannot be exported without changing what a trainer would read; names them. Nothing was left in the output folder."""
