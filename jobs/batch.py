@@ -1,0 +1,177 @@
+"""One run over many sources: expand, run, count, lay out the results, tell what came of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from jobs.chain import ProjectResult
+from jobs.config import WorkprintConfig, load_config
+from jobs.layout import ProjectFolder, lay_out
+from jobs.live import LiveView
+from jobs.progress import runs_folder
+from jobs.sources import Located, SourceGroup, group, locate
+from media.sandbox import open_sandbox
+from schemas.canonical import derive_id
+from schemas.errors import ConfigInvalid
+from storage.lake import Lake
+
+
+@dataclass(slots=True)
+class BatchReport:
+    """What a run did. ``as_json`` is the documented form of ``workprint run --json``."""
+
+    run_id: str
+    lake: Path
+    results: list[ProjectResult]
+    wall_s: float
+    folders: dict[str, ProjectFolder] = field(default_factory=dict)
+    figures: dict[str, int] = field(default_factory=dict)
+
+    def counts(self) -> dict[str, int]:
+        """Sources by what became of them."""
+        return dict(Counter(r.status for r in self.results))
+
+    def as_json(self) -> dict[str, Any]:
+        """Stable form."""
+        return {
+            "run_id": self.run_id,
+            "lake": str(self.lake),
+            "wall_s": round(self.wall_s, 1),
+            "counts": self.counts(),
+            "figures": self.figures,
+            "sources": [
+                {
+                    "uri": r.uri,
+                    "status": r.status,
+                    "project_id": r.project_id,
+                    "code": r.code,
+                    "detail": r.detail,
+                    "stages_run": r.stages_run,
+                    "stages_skipped": r.stages_skipped,
+                    "stage_wall_s": r.wall_s,
+                    "folder": str(self.folders[r.key].root) if r.key in self.folders else None,
+                }
+                for r in self.results
+            ],
+        }
+
+    def print(self) -> None:
+        """For a person."""
+        console = Console()
+        table = Table(box=None, pad_edge=False, title_justify="left")
+        for name in ("source", "became", "stages run / known", "detail"):
+            table.add_column(name)
+        for r in self.results:
+            detail = f"{r.code}: {r.detail}" if r.code else ", ".join(f"{k} {v:.0f} s" for k, v in r.wall_s.items())
+            table.add_row(r.uri[-60:], r.status, f"{r.stages_run} / {r.stages_skipped}", (detail or "")[:160], style=None)
+        console.print(table, markup=False)
+        console.print()
+        facts = Table(box=None, pad_edge=False, show_header=False)
+        for name, value in self.figures.items():
+            facts.add_row(name.replace("_", " "), str(value))
+        console.print(facts)
+        for r in self.results:
+            if r.key in self.folders:
+                folder = self.folders[r.key]
+                console.print()
+                for label, path in folder.shown():
+                    console.print(f"  {label:<11}{path}", markup=False, highlight=False, soft_wrap=True)
+                if folder.attribution:
+                    console.print(f"  source     {folder.attribution}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"\n  lake       {self.lake}    finished in {self.wall_s:.0f} s", markup=False, highlight=False, soft_wrap=True)
+
+
+def run_batch(names: list[str], lake: Path, config_name: str | None, engine: str | None, *, quiet: bool) -> BatchReport:
+    """Run all sources into a lake.
+
+    Raises:
+        ConfigInvalid: bad configuration or manifest, or nothing to run.
+        StorageFault: the lake cannot be opened or written.
+    """
+    config, names = _settings(names, config_name)
+    if engine is not None:
+        if engine not in ("ray", "local"):
+            raise ConfigInvalid("engine", f"there is no engine {engine!r}", "use --engine ray or --engine local")
+        config = config.model_copy(update={"run": config.run.model_copy(update={"engine": engine})})
+    return run_located(locate(names), lake, config, quiet=quiet)
+
+
+def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, quiet: bool) -> BatchReport:
+    """Run inputs that are located already; raises as :func:`run_batch`."""
+    groups = group(located)
+    if not groups:
+        raise ConfigInvalid("no_sources", "the sources hold no video file", "name a file, a folder with videos, a glob or a manifest")
+    started = time.monotonic()
+    opened = Lake(lake)
+    run_id = derive_id("run", [time.time_ns(), os.getpid()])
+    folder = runs_folder(opened.root) / run_id
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.yaml").write_text(yaml.safe_dump(_record(groups, config), sort_keys=False, allow_unicode=True), "utf-8")
+    shown = {g.key: g.items[0].uri for g in groups}
+    with LiveView(opened.root, run_id, shown, quiet=quiet) as view:
+        if config.run.engine == "ray":
+            from jobs.ray_runner import run_all as ray_run
+
+            results = ray_run(groups, config, opened.root, run_id, view.tick)
+        else:
+            from jobs.local_runner import run_all as local_run
+
+            results = local_run(groups, config, opened.root, run_id, view.tick)
+    report = BatchReport(run_id, opened.root, results, 0.0)
+    for r in results:
+        if r.status in ("delivered", "incomplete") and r.project_id is not None:
+            report.folders[r.key] = lay_out(opened, r.project_id, open_sandbox(config.run.sandbox))
+    report.figures = figures(opened, [r.project_id for r in results if r.project_id is not None])
+    report.wall_s = time.monotonic() - started
+    return report
+
+
+def figures(lake: Lake, project_ids: list[str]) -> dict[str, int]:
+    """Counts over the live rows of some projects: what a summary shows."""
+    questions = {
+        "projects": "select count(*) from projects where project_id in (select unnest($ids))",
+        "shots": "select count(*) from shots where project_id in (select unnest($ids))",
+        "sentences": "select count(*) from sentences where project_id in (select unnest($ids))",
+        "words": "select count(*) from words where project_id in (select unnest($ids))",
+        "calls": "select count(*) from calls where project_id in (select unnest($ids))",
+        "blockers": "select count(*) from blockers where project_id in (select unnest($ids))",
+        "repairs": "select count(*) from repairs where project_id in (select unnest($ids))",
+        "repairs_verified": "select count(*) from repairs where outcome = 'verified' and project_id in (select unnest($ids))",
+        "examples": "select count(*) from examples where project_id in (select unnest($ids))",
+        "artifacts": "select count(distinct sha256) from artifacts where project_id in (select unnest($ids))",
+    }
+    con = lake.connect()
+    try:
+        return {name: int(con.execute(sql, {"ids": project_ids}).fetchall()[0][0]) for name, sql in questions.items()}
+    finally:
+        con.close()
+
+
+def _settings(names: list[str], config_name: str | None) -> tuple[WorkprintConfig, list[str]]:
+    if len(names) == 1 and Path(names[0]).suffix in (".yaml", ".yml"):
+        if config_name is not None:
+            raise ConfigInvalid("two_configs", "a configuration file was given both as source and with --config", "give one of them")
+        config = load_config(names[0])
+        if not config.sources:
+            raise ConfigInvalid(
+                "no_sources", f"{names[0]} names no sources", "add 'sources: [...]' to it, or name videos on the command line"
+            )
+        return config, list(config.sources)
+    return load_config(config_name), names
+
+
+def _record(groups: list[SourceGroup], config: WorkprintConfig) -> dict[str, Any]:
+    return {
+        "started_s": round(time.time(), 3),
+        "keys": {g.key: [i.uri for i in g.items] for g in groups},
+        "config": config.model_dump(mode="json", exclude={"sources"}),
+    }

@@ -1,0 +1,268 @@
+"""One project from its source to its examples: the stages in order, each asking the ledger first.
+
+A stage is done at most once for a key (name, version, config, inputs). Results are committed here and nowhere else; a stage itself
+writes no tables. Runs in a Ray worker or in the driver, with equal rows.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from jobs.config import WorkprintConfig
+from jobs.progress import EventLog
+from jobs.sources import SourceGroup, source_key
+from jobs.stages import Workshop, replay_settings, run_invert, run_materialize, run_replay
+from materialize.splits import split_of
+from media.sandbox import open_sandbox
+from schemas.artifact import ArtifactKind
+from schemas.canonical import Frozen, digest_of, stage_key
+from schemas.errors import AlreadyDone, PipelineError, Retry
+from schemas.stage import Done, RejectCode, Rejected
+from schemas.storyboard import Storyboard
+from schemas.trajectory import Outcome, Trajectory
+from storage.lake import Lake, StageCommit
+
+STAGE_VERSIONS = {"intake": 1, "invert": 1, "replay": 1, "materialize": 1}
+"""Raise one when the same input may give another output."""
+
+_KIND = {"invert": ArtifactKind.STORYBOARD, "replay": ArtifactKind.TRAJECTORY}
+
+Status = Literal["delivered", "incomplete", "rejected", "failed"]
+
+
+@dataclass(slots=True)
+class ProjectResult:
+    """What became of one source."""
+
+    key: str
+    uri: str
+    status: Status
+    project_id: str | None = None
+    code: str | None = None
+    detail: str | None = None
+    stages_run: int = 0
+    stages_skipped: int = 0
+    wall_s: dict[str, float] = field(default_factory=dict)
+
+
+class _Refused(Exception):
+    """Carries a rejection out of the chain."""
+
+    def __init__(self, rejected: Rejected) -> None:
+        super().__init__(rejected.code.value)
+        self.rejected = rejected
+
+
+class _GaveUp(Exception):
+    """A stage failed for reasons of ours, more often than allowed."""
+
+    def __init__(self, error: BaseException, stage: str) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.stage = stage
+
+
+class Chain:
+    """The stages of one project."""
+
+    def __init__(self, group: SourceGroup, config: WorkprintConfig, lake: Lake, run_id: str) -> None:
+        self._group = group
+        self._config = config
+        self._lake = lake
+        self._run_id = run_id
+        self._log = EventLog.open(lake.root, run_id, group.key)
+        self._result = ProjectResult(group.key, group.items[0].uri, "failed", group.project_id)
+
+    def run(self) -> ProjectResult:
+        """Run every stage that the ledger does not know yet. Never raises for what one source did; only for a broken lake."""
+        result = self._result
+        try:
+            self._intake()
+            if self._group.refused is not None:
+                self._stage("invert", {}, (), lambda: self._group.refused, Storyboard)
+            trajectory = self._stages()
+            result.status = "delivered" if trajectory.outcome is Outcome.DELIVERED else "incomplete"
+        except _Refused as r:
+            result.status, result.code, result.detail = "rejected", r.rejected.code.value, r.rejected.detail
+        except _GaveUp as g:
+            result.status = "failed"
+            result.code = g.error.code if isinstance(g.error, PipelineError) else type(g.error).__name__
+            result.detail = str(g.error)
+        self._log.write("finished", status=result.status, code=result.code, detail=result.detail)
+        return result
+
+    def _stages(self) -> Trajectory:
+        group, config = self._group, self._config
+        sha = group.sha256 or ""
+        item = group.items[0]
+        shop = Workshop(config, self._lake.store, open_sandbox(config.run.sandbox))
+        item_digest = digest_of([item.model_dump(exclude={"uri"}), *(_side_digest(p) for p in (item.subtitles, item.script))])
+        board_sha = self._stage(
+            "invert",
+            config.inversion.model_dump(mode="json"),
+            (sha, item_digest),
+            lambda: self._with_split(run_invert(shop, item, group.path, self._log.note("invert"))),
+            Storyboard,
+        )
+        board = Storyboard.model_validate_json(self._lake.store.read(board_sha))
+        settings = replay_settings(config)
+        key = stage_key("replay", STAGE_VERSIONS["replay"], digest_of(settings), (board_sha,))
+        journal = self._lake.root / "journals" / key
+        run_sha = self._stage(
+            "replay",
+            settings,
+            (board_sha,),
+            lambda: run_replay(shop, board, group.path, journal, digest_of(settings), self._log.note("replay")),
+            Trajectory,
+        )
+        trajectory = Trajectory.model_validate_json(self._lake.store.read(run_sha))
+        self._stage(
+            "materialize",
+            config.materialize.model_dump(mode="json"),
+            (run_sha, board_sha),
+            lambda: run_materialize(shop, board, trajectory, self._log.note("materialize")),
+            None,
+        )
+        return trajectory
+
+    def _intake(self) -> None:
+        group = self._group
+        rows = [
+            {
+                "source_key": source_key(item, group.sha256),
+                "uri": item.uri,
+                "source_sha256": group.sha256,
+                "size_bytes": group.size_bytes,
+                "project_id": group.project_id,
+                "is_duplicate": position > 0,
+            }
+            for position, item in enumerate(group.items)
+        ]
+        self._commit("intake", stage_key("intake", 1, digest_of(rows), ()), "done", None, {"sources": rows}, ())
+
+    def _with_split(self, out: Done[Storyboard] | Rejected) -> Done[Storyboard] | Rejected:
+        if isinstance(out, Done):
+            split = split_of(self._group.project_id or "", self._config.materialize).value
+            rows = {**out.rows, "projects": [{**row, "split": split} for row in out.rows.get("projects", [])]}
+            return Done(out.output, rows, out.artifacts)
+        return out
+
+    def _stage(
+        self, name: str, config: dict[str, Any], inputs: tuple[str, ...], work: Callable[[], Any], output: type[Frozen] | None
+    ) -> str:
+        """Do one stage unless its key is known; returns the digest of its output."""
+        if not inputs:
+            inputs = (self._group.key, *(source_key(i, self._group.sha256) for i in self._group.items))
+        key = stage_key(name, STAGE_VERSIONS[name], digest_of(config), inputs)
+        known = self._lake.done(key)
+        if known is not None:
+            self._result.stages_skipped += 1
+            self._log.write("stage_skipped", stage=name)
+            if known.status == "rejected":
+                raise _Refused(self._known_rejection())
+            return known.output_sha256 or ""
+        self._log.write("stage_started", stage=name)
+        started = time.monotonic()
+        out = self._attempts(name, work)
+        if isinstance(out, Rejected):
+            self._log.write("rejected", stage=name, code=out.code.value, detail=out.detail)
+            rows = [
+                {
+                    "source_key": source_key(item, self._group.sha256),
+                    "uri": item.uri,
+                    "code": out.code.value,
+                    "detail": out.detail,
+                    "source_sha256": self._group.sha256,
+                }
+                for item in self._group.items
+            ]
+            self._commit(name, key, "rejected", None, {"rejections": rows}, ())
+            raise _Refused(out)
+        if output is not None:
+            sha = self._lake.store.put_bytes(out.output.canonical(), _KIND[name], "application/json").sha256
+        else:
+            sha = digest_of([e.example_id for e in out.output])
+        self._commit(name, key, "done", sha if output is not None else None, out.rows, (*out.artifacts, *((sha,) if output else ())))
+        wall = time.monotonic() - started
+        self._result.stages_run += 1
+        self._result.wall_s[name] = round(wall, 2)
+        self._log.write("stage_done", stage=name, wall_s=round(wall, 2), rows=sum(len(r) for r in out.rows.values()))
+        return sha
+
+    def _attempts(self, stage: str, work: Callable[[], Any]) -> Any:
+        limit = self._config.run.attempts
+        for attempt in range(1, limit + 1):
+            try:
+                return work()
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except PipelineError as error:
+                last = attempt == limit or error.retry is Retry.NEVER
+                self._failed(stage, error, error.code, attempt, last)
+                if last:
+                    raise _GaveUp(error, stage) from error
+            except Exception as error:  # a bug of ours must not lose the batch: it is recorded with its trace and the run goes on
+                self._failed(stage, error, "unexpected", attempt, True)
+                raise _GaveUp(error, stage) from error
+            time.sleep(min(2.0**attempt, 10.0))
+        raise AssertionError("unreachable")
+
+    def _failed(self, stage: str, error: Exception, code: str, attempt: int, last: bool) -> None:
+        message = str(error) if isinstance(error, PipelineError) else "".join(traceback.format_exception(error))[-4000:]
+        self._log.write("failed", stage=stage, code=code, message=str(error), attempt=attempt, quarantined=last)
+        self._lake.record_failure(
+            stage=stage,
+            subject=self._group.key,
+            uri=self._group.items[0].uri,
+            error_type=type(error).__name__,
+            code=code,
+            message=message,
+            attempts=attempt,
+            quarantined=last,
+            run_id=self._run_id,
+        )
+
+    def _known_rejection(self) -> Rejected:
+        key = source_key(self._group.items[0], self._group.sha256)
+        for row in self._lake.scan("rejections").to_pylist():
+            if row["source_key"] == key:
+                return Rejected(RejectCode(row["code"]), row["detail"])
+        return Rejected(RejectCode.UNREADABLE, "rejected in an earlier run")
+
+    def _commit(
+        self, stage: str, key: str, status: str, output: str | None, rows: dict[str, list[dict[str, Any]]], artifacts: tuple[str, ...]
+    ) -> None:
+        commit = StageCommit(
+            stage=stage,
+            stage_key=key,
+            subject=self._group.project_id or self._group.key,
+            scope=self._group.key,
+            status=status,
+            output_sha256=output,
+            rows=rows,
+            artifacts=artifacts,
+            run_id=self._run_id,
+        )
+        try:
+            self._lake.commit(commit)
+        except AlreadyDone:
+            self._log.write("note", stage=stage, text="another worker had committed this stage first")
+
+
+def _side_digest(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return digest_of(Path(path).read_bytes().hex())
+    except OSError:
+        return "unreadable"
+
+
+def process(group: SourceGroup, config: WorkprintConfig, lake_root: Path, run_id: str) -> ProjectResult:
+    """Run one project's chain against a lake; the unit of work of every runner."""
+    return Chain(group, config, Lake(lake_root), run_id).run()

@@ -1,0 +1,72 @@
+"""The ``workprint`` command. Every command has examples in its help; ``--json`` output is stable and described in docs/cli.md."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from jobs.cli import about, batch, data, single
+from jobs.cli.exits import Exit, explain
+from schemas.errors import PipelineError
+
+app = typer.Typer(
+    name="workprint",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="""
+Turn finished narrated videos into [bold]executable trajectories[/bold]: training data for agents that edit video.
+
+A run takes each video through four stages and writes rows into a lake of Parquet files:
+
+  [bold]invert[/bold]       what is said and shown, and what each shot is for (a storyboard)
+  [bold]replay[/bold]       the storyboard produced again by real tools in a sandbox, every call recorded
+  [bold]repair[/bold]       faults found, diagnosed, mended and verified, inside the same run
+  [bold]materialize[/bold]  the recorded calls as training examples for orchestrator, generator and critic
+
+First steps:
+
+  workprint doctor                                    what this machine can and cannot do
+  workprint run talk.mp4 --lake lake                  the whole job on one video
+  workprint query "select role, kind, count(*) n from examples group by all" --lake lake
+  workprint export sft --to trl --lake lake -o sft    a folder that TRL loads unchanged
+
+Exit status: 0 all good, 1 our fault (see the message), 2 wrong usage or configuration, 3 input refused, 4 partial.
+""",
+)
+
+batch.register(app)
+single.register(app)
+data.register(app)
+about.register(app)
+
+
+def _version(show: bool) -> None:
+    if show:
+        from importlib.metadata import version
+
+        typer.echo(f"workprint {version('workprint')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Entry point: typed errors become one readable line and an exit status."""
+    try:
+        app()
+    except PipelineError as error:
+        code = explain(error, as_json="--json" in sys.argv)
+        sys.exit(code)
+    except KeyboardInterrupt:
+        typer.echo("stopped; what was finished is kept, run the same command again to continue", err=True)
+        sys.exit(Exit.STOPPED)

@@ -1,0 +1,93 @@
+"""One configuration for a whole run, read from YAML. Every key has a default and a meaning; unknown keys are refused.
+
+``configs/local.yaml`` (CPU, offline, keyless), ``configs/cluster.yaml`` (GPU, endpoints) and ``configs/ci.yaml`` (fast, small) come with
+the package and can be named by their stem.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from inversion.config import InversionConfig
+from materialize.config import MaterializeConfig
+from repair.config import RepairConfig
+from replay.config import ReplayConfig
+from schemas.canonical import Frozen
+from schemas.errors import ConfigInvalid
+
+BUILTIN = ("local", "cluster", "ci", "demo")
+
+
+class RayConfig(Frozen):
+    """How Ray is used."""
+
+    address: Literal["local", "auto"] | str = Field(
+        default="local", description="'local' starts a private Ray; 'auto' or an address joins one"
+    )
+    object_store_bytes: int = Field(default=200_000_000, ge=80_000_000)
+    cpus_per_project: int = Field(default=2, ge=1, description="CPUs one project reserves; set to the cores a model run may use")
+
+
+class RunConfig(Frozen):
+    """How a batch runs. Not part of any stage key: it never changes a result."""
+
+    engine: Literal["ray", "local"] = "ray"
+    sandbox: Literal["bubblewrap", "process"] = Field(default="bubblewrap", description="'process' has no isolation and must be asked for")
+    window: int = Field(default=4, ge=1, le=1000, description="projects in flight at once")
+    attempts: int = Field(default=3, ge=1, le=3, description="tries a stage gets before its project is quarantined")
+    ray: RayConfig = RayConfig()
+
+
+class WorkprintConfig(Frozen):
+    """All settings."""
+
+    sources: tuple[str, ...] = Field(default=(), description="inputs, for configurations that are run by themselves")
+    inversion: InversionConfig = InversionConfig()
+    replay: ReplayConfig = ReplayConfig()
+    repair: RepairConfig = RepairConfig()
+    materialize: MaterializeConfig = MaterializeConfig()
+    run: RunConfig = RunConfig()
+
+
+def load_config(name: str | None) -> WorkprintConfig:
+    """Read a configuration.
+
+    Args:
+        name: path of a YAML file, or the stem of a built-in one; None is ``local``.
+
+    Raises:
+        ConfigInvalid: no such file, no YAML, an unknown key, or a value that is not allowed. Says which key.
+    """
+    path = _find(name or "local")
+    try:
+        data: Any = yaml.safe_load(path.read_text("utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
+        raise ConfigInvalid("config_unreadable", f"{path} cannot be read as YAML: {e}", "see configs/local.yaml for an example") from e
+    if not isinstance(data, dict):
+        raise ConfigInvalid(
+            "config_shape", f"{path} must hold a mapping, got {type(data).__name__}", "see configs/local.yaml for an example"
+        )
+    try:
+        return WorkprintConfig.model_validate(data)
+    except ValidationError as e:
+        first = e.errors()[0]
+        where = ".".join(str(p) for p in first["loc"])
+        raise ConfigInvalid("config_value", f"{path}: '{where}': {first['msg']}", "see docs/config.md for keys and allowed values") from e
+
+
+def _find(name: str) -> Path:
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml") or path.exists():
+        if not path.is_file():
+            raise ConfigInvalid("config_missing", f"there is no configuration file {name}", f"name a file, or one of {', '.join(BUILTIN)}")
+        return path
+    here = Path(__file__).resolve().parent
+    for folder in (here / "configs", here.parent / "configs"):
+        built_in = folder / f"{name}.yaml"
+        if name in BUILTIN and built_in.is_file():
+            return built_in
+    raise ConfigInvalid("config_missing", f"there is no configuration named {name!r}", f"name a file, or one of {', '.join(BUILTIN)}")

@@ -1,0 +1,83 @@
+"""Progress of a run in the terminal: a live table where there is one, else plain lines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from jobs.progress import EventReader
+
+_MARK = {"delivered": "green", "incomplete": "yellow", "rejected": "yellow", "failed": "red"}
+
+
+class LiveView:
+    """Shows what each project is doing. ``tick`` reads new events; call it often."""
+
+    def __init__(self, lake: Path, run_id: str, names: dict[str, str], *, quiet: bool) -> None:
+        self._reader = EventReader(lake, run_id)
+        self._names = names
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._began: dict[str, float] = {}
+        self._start = time.monotonic()
+        self._console = Console(stderr=True)
+        self._quiet = quiet
+        self._live = Live(console=self._console, refresh_per_second=4) if self._console.is_terminal and not quiet else None
+
+    def __enter__(self) -> LiveView:
+        if self._live is not None:
+            self._live.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.tick()
+        if self._live is not None:
+            self._live.__exit__(None, None, None)
+
+    def tick(self) -> None:
+        """Take in new events and show them."""
+        for key, event in self._reader.new():
+            row = self._rows.setdefault(key, {"stage": "", "text": "", "status": ""})
+            kind = event["event"]
+            if kind in ("stage_started", "stage_skipped", "stage_done"):
+                row["stage"] = event["stage"]
+                row["text"] = {"stage_started": "started", "stage_skipped": "known, nothing to do", "stage_done": "done"}[kind]
+                if kind == "stage_done":
+                    row["text"] += f" in {event['wall_s']:.1f} s, {event['rows']} rows"
+            elif kind == "note":
+                row["stage"], row["text"] = event["stage"], event["text"]
+            elif kind == "failed":
+                row["text"] = f"attempt {event['attempt']} failed: {event['message']}"
+            elif kind == "rejected":
+                row["text"] = f"refused: {event['code']}: {event['detail']}"
+            elif kind == "finished":
+                row["status"] = event["status"]
+            self._began.setdefault(key, time.monotonic())
+            if self._live is None and not self._quiet:
+                self._line(key, row, kind)
+        if self._live is not None:
+            self._live.update(self._table())
+
+    def _line(self, key: str, row: dict[str, Any], kind: str) -> None:
+        text = row["status"] if kind == "finished" else f"{row['stage']}: {row['text']}"
+        print(f"[{time.monotonic() - self._start:6.1f} s] {self._name(key)}  {text}", file=sys.stderr, flush=True)
+
+    def _name(self, key: str) -> str:
+        return self._names.get(key, key)[-48:]
+
+    def _table(self) -> Table:
+        table = Table(box=None, pad_edge=False)
+        for name in ("source", "stage", "doing"):
+            table.add_column(name, overflow="ellipsis", no_wrap=True)
+        done = sum(1 for r in self._rows.values() if r["status"])
+        for key, row in list(self._rows.items())[-12:]:
+            status = row["status"]
+            shown = f"[{_MARK[status]}]{status}[/]" if status else row["text"].replace("[", "\\[")
+            table.add_row(self._name(key).replace("[", "\\["), row["stage"], shown)
+        table.caption = f"{done} of {len(self._names)} finished, {time.monotonic() - self._start:.0f} s"
+        return table

@@ -1,0 +1,92 @@
+"""Questions to a lake and exports from it, for the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from materialize.export.api import ExportReport, Selection, run_export
+from schemas.errors import ConfigInvalid
+from storage.lake import Lake
+
+SHOWN_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Columns and rows of a query."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """One object a row."""
+        return [dict(zip(self.columns, (_plain(v) for v in row), strict=True)) for row in self.rows]
+
+    def print(self) -> None:
+        """A table; long results are cut with a remark."""
+        table = Table(box=None, pad_edge=False)
+        for name in self.columns:
+            table.add_column(name, overflow="fold")
+        for row in self.rows[:SHOWN_ROWS]:
+            table.add_row(*("" if v is None else str(v).replace("[", "\\[") for v in row))
+        Console().print(table)
+        if len(self.rows) > SHOWN_ROWS:
+            typer.echo(f"({len(self.rows) - SHOWN_ROWS} more rows; use --json for all)", err=True)
+
+
+def open_lake(path: Path) -> Lake:
+    """Open a lake that must exist already.
+
+    Raises:
+        ConfigInvalid: there is no lake at this path.
+    """
+    if not path.is_dir():
+        raise ConfigInvalid("no_lake", f"there is no lake at {path}", "name one with --lake, or make one with 'workprint run'")
+    return Lake(path, create=False)
+
+
+def ask(lake: Path, sql: str, version: int | None) -> Answer:
+    """Run one query over the views of a lake.
+
+    Raises:
+        ConfigInvalid: DuckDB refuses the query; its own message is passed on.
+    """
+    con = open_lake(lake).connect(version)
+    try:
+        cursor = con.execute(sql)
+        columns = tuple(d[0] for d in cursor.description or ())
+        return Answer(columns, cursor.fetchall())
+    except duckdb.Error as e:
+        raise ConfigInvalid("query", str(e).strip(), "tables and columns are listed in docs/tables.md") from e
+    finally:
+        con.close()
+
+
+def export_dataset(
+    lake: Path,
+    kind: str,
+    to: str,
+    out: Path,
+    *,
+    roles: list[str] | None,
+    splits: list[str] | None,
+    limit: int | None,
+    seed: int,
+    verified_only: bool,
+) -> ExportReport:
+    """Export examples; see materialize.export.api for what each combination writes."""
+    chosen = Selection(roles=tuple(roles or ()), splits=tuple(splits or ()), limit=limit, seed=seed, verified_only=verified_only)
+    return run_export(open_lake(lake), kind, to, out, chosen)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (str, int, float, bool, type(None), list, dict)):
+        return value
+    return str(value)

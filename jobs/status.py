@@ -1,0 +1,121 @@
+"""What a lake holds and what its latest run is doing, read from outside."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from jobs.progress import EventReader, runs_folder
+from jobs.questions import open_lake
+from storage.lake import Lake
+
+FUNNEL = """
+select
+  (select count(*) from sources) as sources,
+  (select count(*) from sources where is_duplicate) as duplicates,
+  (select count(*) from rejections) as rejected,
+  (select count(*) from projects) as projects,
+  (select count(*) from trajectories) as trajectories,
+  (select count(*) from trajectories where outcome = 'delivered') as delivered,
+  (select count(*) from calls) as calls,
+  (select count(*) from calls where status = 'refused') as refused_calls,
+  (select count(*) from blockers) as blockers,
+  (select count(*) from repairs) as repairs,
+  (select count(*) from examples) as examples,
+  (select count(distinct subject) from failures where quarantined) as quarantined
+"""
+"""The funnel from videos in to examples out, as one query."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeStatus:
+    """Funnel, reasons, and the latest run."""
+
+    lake: Path
+    version: int
+    funnel: dict[str, int]
+    rejections: list[tuple[str, int]]
+    failures: list[tuple[str, str, str]]
+    run_id: str | None
+    run_age_s: float | None
+    projects: list[dict[str, Any]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Stable form of ``workprint status --json``."""
+        return {
+            "lake": str(self.lake),
+            "version": self.version,
+            "funnel": self.funnel,
+            "rejections": [{"code": c, "count": n} for c, n in self.rejections],
+            "failures": [{"stage": s, "code": c, "uri": u} for s, c, u in self.failures],
+            "run": None
+            if self.run_id is None
+            else {"run_id": self.run_id, "age_s": round(self.run_age_s or 0.0, 1), "projects": self.projects},
+        }
+
+    def print(self) -> None:
+        """For a person."""
+        console = Console()
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for name, value in self.funnel.items():
+            table.add_row(name.replace("_", " "), str(value))
+        console.print(f"{self.lake}, version {self.version}", markup=False, highlight=False)
+        console.print(table)
+        for code, count in self.rejections:
+            console.print(f"  refused    {code}: {count}", markup=False, highlight=False)
+        for stage, code, uri in self.failures:
+            console.print(f"  failed     {stage}: {code}: {uri}", markup=False, highlight=False)
+        if self.run_id is not None:
+            console.print(f"\nlatest run {self.run_id}, last heard of {self.run_age_s or 0:.0f} s ago", markup=False, highlight=False)
+            for p in self.projects:
+                console.print(f"  {p['uri'][-60:]:<60} {p['doing']}", markup=False, highlight=False)
+
+
+def read_status(path: Path) -> LakeStatus:
+    """Read the status of a lake. Never waits for a writer.
+
+    Raises:
+        ConfigInvalid: there is no lake at this path.
+    """
+    lake = open_lake(path)
+    con = lake.connect()
+    try:
+        cursor = con.execute(FUNNEL)
+        names = [d[0] for d in cursor.description or ()]
+        funnel = dict(zip(names, (int(v) for v in cursor.fetchall()[0]), strict=True))
+        rejections = [
+            (str(c), int(n))
+            for c, n in con.execute("select code, count(*) n from rejections group by code order by n desc, code").fetchall()
+        ]
+        failures = [
+            (str(s), str(c), str(u))
+            for s, c, u in con.execute("select distinct stage, code, uri from failures where quarantined order by all limit 50").fetchall()
+        ]
+    finally:
+        con.close()
+    run_id, age, projects = _latest(lake)
+    versions = lake.versions()
+    return LakeStatus(path, max((v.version for v in versions), default=0), funnel, rejections, failures, run_id, age, projects)
+
+
+def _latest(lake: Lake) -> tuple[str | None, float | None, list[dict[str, Any]]]:
+    runs = [p for p in runs_folder(lake.root).glob("run_*") if (p / "run.yaml").is_file()]
+    if not runs:
+        return None, None, []
+    latest = max(runs, key=lambda p: (p / "run.yaml").stat().st_mtime_ns)
+    keys: dict[str, list[str]] = yaml.safe_load((latest / "run.yaml").read_text("utf-8")).get("keys", {})
+    doing = {k: {"key": k, "uri": uris[0], "stage": None, "doing": "waiting", "status": None} for k, uris in keys.items()}
+    heard = (latest / "run.yaml").stat().st_mtime
+    for key, event in EventReader(lake.root, latest.name).new():
+        row = doing.setdefault(key, {"key": key, "uri": key, "stage": None, "doing": "waiting", "status": None})
+        heard = max(heard, float(event["time_s"]))
+        row["stage"] = event.get("stage", row["stage"])
+        row["doing"] = event.get("text") or event.get("status") or f"{event.get('stage')} {event['event'].removeprefix('stage_')}"
+        row["status"] = event.get("status", row["status"])
+    return latest.name, time.time() - heard, list(doing.values())
