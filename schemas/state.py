@@ -179,7 +179,7 @@ class ShotRecord(Frozen):
     render: Render | None = None
     open_defects: tuple[Defect, ...] = ()
     repairs_used: int = 0
-    mends_tried: tuple[str, ...] = Field(default=(), description="'defect_code:mend_code' of every mend tried on this shot, in order")
+    mends_tried: tuple[str, ...] = Field(default=(), description="'code:mend:defect_id' of every mend tried on this shot, in order")
     excluded_clips: tuple[str, ...] = ()
     inspected: Sha256 | None = Field(default=None, description="digest over the artifacts that the last inspection of this shot saw")
 
@@ -209,7 +209,7 @@ class GlobalRecord(Frozen):
     film_defects: tuple[Defect, ...] = ()
     ranked_defects: tuple[str, ...] = ()
     repairs_used: int = 0
-    mends_tried: tuple[str, ...] = Field(default=(), description="'defect_code:mend_code' of every mend tried on the film, in order")
+    mends_tried: tuple[str, ...] = Field(default=(), description="'code:mend:defect_id' of every mend tried on the film, in order")
     pending: Pending | None = None
 
 
