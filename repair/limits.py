@@ -1,0 +1,60 @@
+"""The figures that inspection judges by. One place, one version; every figure says its unit and its reason.
+
+Owns numbers only. The checks that use them live in ``repair.checks`` and ``repair.judge``.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from schemas.canonical import Frozen
+
+
+class InspectionLimits(Frozen):
+    """Limits of the structured checks and of the embedded judge. All of them are choices of ours, not the paper's."""
+
+    version: str = "limits.1"
+
+    # plan
+    pacing_factor: float = Field(default=2.0, description="a slot may be this many times its planned length, or 1/this of it")
+    pacing_slack_us: int = Field(default=3_000_000, description="... and deviations below this many microseconds never count")
+    slot_overrun_us: int = Field(default=60_000, description="narration may reach this far past the end of its slot, microseconds")
+
+    # narration
+    silent_share: float = Field(default=0.90, description="a track this silent holds no speech; share of its length")
+    silent_lufs: float = Field(default=-50.0, description="quieter than this is silence, LUFS")
+    clipped_share: float = Field(default=0.002, description="share of samples at full scale; speech engines leave none")
+    loudness_tolerance_lu: float = Field(default=4.0, description="distance of a narration from the configured loudness, LU")
+    loudness_min_us: int = Field(default=800_000, description="shorter tracks have no meaningful loudness, microseconds")
+    duration_tolerance_us: int = Field(
+        default=60_000, description="recorded and measured length of a sound may differ by this, microseconds"
+    )
+    rate_factor: float = Field(default=1.45, description="a track spoken this much faster than the film's median lacks words")
+    rate_min_units: int = Field(default=18, description="shorter texts have no reliable rate, speech units (see repair.checks.sound)")
+    rate_max: float = Field(default=26.0, description="faster than anyone speaks, speech units a second; used when a film has few tracks")
+    rate_peers: int = Field(default=3, description="tracks needed for a median")
+
+    # assets
+    repeat_distance: int = Field(default=1, description="the same clip this close is an error, further away a warning; shots")
+    hold_max_us: int = Field(default=1_500_000, description="longest time a clip shorter than its slot may stand still, microseconds")
+    query_gap: float = Field(default=0.15, description="similarity to the query that the chosen clip may lack against the best free clip")
+
+    # renders
+    black_excess: float = Field(default=0.30, description="share of black frames beyond that of the clip and graphic it was made from")
+    frozen_excess: float = Field(default=0.35, description="share of still time beyond that of the clip and graphic it was made from")
+    still_excess_us: int = Field(default=800_000, description="... and that still time must be at least this long, microseconds")
+
+    # embedded judge
+    text_wrong: float = Field(default=0.60, description="a slot read back below this similarity is wrong, 0 to 1")
+    text_sure: float = Field(default=0.85, description="... at or above this it is right; between them the critic decides")
+    edge_share: float = Field(default=0.008, description="text nearer to the border than this share of the picture is cut")
+    contrast_min: float = Field(default=3.0, description="WCAG 2 contrast ratio of large text")
+    blank_share: float = Field(default=0.997, description="a graphic with this share of one colour shows nothing")
+
+    # delivery
+    drift_us: int = Field(default=80_000, description="picture and sound of the film may differ in length by this, microseconds")
+    delivery_lu: float = Field(default=3.0, description="distance of the film from the configured loudness, LU")
+
+
+LIMITS = InspectionLimits()
+"""The limits in force. Their digest is part of every inspection's evidence."""
