@@ -19,23 +19,26 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="""
-Turn finished narrated videos into [bold]executable trajectories[/bold]: training data for agents that edit video.
+Turn finished narrated videos into [bold]executable trajectories[/bold]:
+training data for agents that edit video.
 
-A run takes each video through four stages and writes rows into a lake of Parquet files:
+A run takes each video through four stages into a lake of Parquet files:
 
-  [bold]invert[/bold]       what is said and shown, and what each shot is for (a storyboard)
-  [bold]replay[/bold]       the storyboard produced again by real tools in a sandbox, every call recorded
-  [bold]repair[/bold]       faults found, diagnosed, mended and verified, inside the same run
-  [bold]materialize[/bold]  the recorded calls as training examples for orchestrator, generator and critic
+  [bold]invert[/bold]       what is said and shown, what each shot is for
+  [bold]replay[/bold]       produced again by real tools, every call recorded
+  [bold]repair[/bold]       faults found, diagnosed, mended, verified
+  [bold]materialize[/bold]  training examples of three roles
 
 First steps:
 
-  workprint doctor                                    what this machine can and cannot do
-  workprint run talk.mp4 --lake lake                  the whole job on one video
-  workprint query "select role, kind, count(*) n from examples group by all" --lake lake
-  workprint export sft --to trl --lake lake -o sft    a folder that TRL loads unchanged
+  workprint doctor                  what this machine can and cannot do
+  workprint demo                    the whole job on a real lecture film
+  workprint run talk.mp4            the whole job on your video
+  workprint query "from projects"   ask the lake in SQL
+  workprint export sft -o sft       a dataset that TRL loads unchanged
 
-Exit status: 0 all good, 1 our fault (see the message), 2 wrong usage or configuration, 3 input refused, 4 partial.
+Exit status: 0 all good, 1 our fault (the message says what to do),
+2 wrong usage or configuration, 3 input refused, 4 partial.
 """,
 )
 

@@ -1,0 +1,115 @@
+"""Reference pages made from the code: docs/cli.md and docs/config.md. ``python -m jobs.reference`` rewrites them; a test compares."""
+
+from __future__ import annotations
+
+import sys
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+import click
+import typer.main
+from pydantic.fields import FieldInfo
+
+from jobs.cli import app
+from jobs.config import WorkprintConfig
+from schemas.canonical import Frozen
+
+PAGES = ("cli.md", "config.md")
+
+
+def cli_page() -> str:
+    """Every command with its help, arguments and options."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, click.Group)  # noqa: S101 - typing: an application with several commands is a group
+    context = click.Context(group, info_name="workprint")
+    out = ["# Command line", "", "Made by `python -m jobs.reference`; do not edit.", "", _text(group.help or ""), ""]
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None or command.hidden:
+            continue
+        out += [f"## workprint {name}", "", _text(command.help or ""), ""]
+        for param in command.params:
+            label = param.make_metavar(context) if isinstance(param, click.Argument) else ", ".join(param.opts)
+            text = getattr(param, "help", None) or ""
+            if text and name != "help":
+                out.append(f"- `{label}`: {text}")
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def config_page() -> str:
+    """Every key of the configuration with its type, default and meaning."""
+    out = [
+        "# Configuration",
+        "",
+        "Made by `python -m jobs.reference`; do not edit. A configuration is a YAML file; every key may be left out, unknown keys are refused.",
+        "Built-in ones: `local` (the default), `cluster`, `ci`, `demo`.",
+        "",
+    ]
+    _section(WorkprintConfig, "", out)
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _section(model: type[Frozen], prefix: str, out: list[str]) -> None:
+    plain: list[tuple[str, FieldInfo]] = []
+    nested: list[tuple[str, type[Frozen]]] = []
+    for name, info in model.model_fields.items():
+        kind = info.annotation
+        if isinstance(kind, type) and issubclass(kind, Frozen):
+            nested.append((name, kind))
+        else:
+            plain.append((name, info))
+    title = prefix.rstrip(".") or "(top level)"
+    out += [f"## {title}", "", (model.__doc__ or "").strip().split("\n")[0], ""]
+    if plain:
+        out += ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
+        for name, info in plain:
+            meaning = (info.description or "").replace("|", "\\|")
+            out.append(f"| `{prefix}{name}` | {_kind(info.annotation)} | `{_default(info)}` | {meaning} |")
+        out.append("")
+    for name, kind in nested:
+        _section(kind, f"{prefix}{name}.", out)
+
+
+def _kind(annotation: Any) -> str:
+    origin = typing.get_origin(annotation)
+    args = typing.get_args(annotation)
+    if origin is typing.Literal:
+        return " or ".join(f"`{a}`" for a in args)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join("nothing" if a is type(None) else _kind(a) for a in args)
+    if origin is tuple:
+        return f"list of {_kind(args[0])}"
+    return {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(annotation, str(annotation))
+
+
+def _default(info: FieldInfo) -> str:
+    value = info.get_default(call_default_factory=True)
+    return "[]" if value == () else ("null" if value is None else str(value))
+
+
+def _text(help_text: str) -> str:
+    lines = [line.replace("[bold]", "**").replace("[/bold]", "**") for line in help_text.strip().split("\n")]
+    out: list[str] = []
+    for line in lines:
+        out.append(f"    {line.strip()}" if line.startswith("  ") else line.strip())
+    return "\n".join(out)
+
+
+def pages() -> dict[str, str]:
+    """Page name to its present text."""
+    return {"cli.md": cli_page(), "config.md": config_page()}
+
+
+def main() -> None:
+    """Rewrite the pages under docs/ of the current folder."""
+    for name, text in pages().items():
+        path = Path("docs") / name
+        path.write_text(text, "utf-8")
+        sys.stdout.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    main()
