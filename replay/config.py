@@ -51,7 +51,12 @@ class PolicyConfig(Frozen):
 
     name: Literal["scripted", "recorded"] = "scripted"
     seed: int = 0
-    mistake_rate: float = Field(default=0.1, ge=0, le=0.5, description="share of orchestrator turns where the scripted policy tries something premature, labelled as such")
+    mistake_rate: float = Field(
+        default=0.1,
+        ge=0,
+        le=0.5,
+        description="share of orchestrator turns where the scripted policy tries something premature, labelled as such",
+    )
     recording: str | None = Field(default=None, description="trajectory artifact for 'recorded'")
 
 
