@@ -33,7 +33,18 @@ def test_named_file_is_taken_whatever_its_ending(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["with space.mp4", "quote'd\".mp4", "-n.mp4", "new\nline.mp4", "100%d.mp4", "concat:a.mp4", "[x].mp4", "*.mp4", "ünï—漢字.mp4", "$(id).mp4"],
+    [
+        "with space.mp4",
+        "quote'd\".mp4",
+        "-n.mp4",
+        "new\nline.mp4",
+        "100%d.mp4",
+        "concat:a.mp4",
+        "[x].mp4",
+        "*.mp4",
+        "ünï漢.mp4",
+        "$(id).mp4",
+    ],
 )
 def test_odd_names_are_only_names(tmp_path: Path, name: str) -> None:
     path = make(tmp_path / name)
