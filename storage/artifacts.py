@@ -203,6 +203,32 @@ class ArtifactStore:
         """There is a file of that name (its bytes are not read)."""
         return self._file(sha256).is_file()
 
+    # -- results that can be made again ----------------------------------------------------------------------------------------
+
+    def remember(self, key: str, ref: ArtifactRef) -> None:
+        """Note that ``key`` (everything a result was made from, as text) gave ``ref``. A later note of the same key replaces it.
+
+        The notes are a cache, not a record: losing them costs time only, and they keep no artifact from garbage collection.
+
+        Raises:
+            StorageFull, StorageFault: nothing was acknowledged.
+        """
+        with self._latch.writing("noting a result"):
+            durable.write_file(self._note(key), json_bytes({"key": key, "ref": ref.model_dump(mode="json")}))
+
+    def recall(self, key: str) -> ArtifactRef | None:
+        """What ``key`` gave before; None if it was never noted, the note is damaged, or the artifact is gone."""
+        try:
+            note = orjson.loads(b"".join(durable.read_chunks(self._note(key))))
+            ref = ArtifactRef.model_validate(note["ref"])
+        except (StorageFault, OSError, ValueError, KeyError, TypeError):
+            return None
+        return ref if note["key"] == key and self.has(ref.sha256) else None
+
+    def _note(self, key: str) -> Path:
+        name = sha256_bytes(key.encode())
+        return self.root / "recall" / name[:2] / name
+
     def names(self) -> Iterator[Sha256]:
         """Digests of all stored artifacts, sorted."""
         for folder in sorted(self.root.iterdir()):
