@@ -1,0 +1,104 @@
+"""A lake row as a checked conversation: prompt, one assistant message, tools. What every chat-shaped export starts from.
+
+The exact text of tool-call arguments is kept; nothing is merged, filled or re-rendered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from materialize.export.texts import BadText, check_text, escape_control, read_json, refuse_control
+from schemas.canonical import canonical_text
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of the completion."""
+
+    call_id: str
+    name: str
+    arguments: str
+    """Exact JSON text of an object."""
+
+    def as_json(self) -> str:
+        """OpenAI form with the arguments as an object, exact text inside: ``{"id":…,"type":"function","function":{…}}``."""
+        head = f'{{"id":{_quoted(self.call_id)},"type":"function","function":{{"name":{_quoted(self.name)},"arguments":'
+        return f"{head}{self.arguments}}}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One example, ready to be written."""
+
+    prompt: tuple[tuple[str, str], ...]
+    """(role, content), control tokens escaped."""
+    content: str
+    calls: tuple[ToolCall, ...]
+    tools: tuple[str, ...]
+    """Exact JSON text of each tool schema; empty for none."""
+    escaped: bool
+    """The prompt held control tokens."""
+    row: dict[str, Any]
+    """The lake row it was made from."""
+
+
+def conversation(row: dict[str, Any]) -> Conversation:
+    """Check one row of the examples table and take it apart.
+
+    Raises:
+        BadText: a trainer would read the row otherwise than it was recorded.
+    """
+    prompt, escaped = _prompt(row["prompt_json"])
+    completion = read_json(row["completion_json"], "completion")
+    content = completion["content"] or ""
+    refuse_control(content, "the completion")
+    calls = []
+    for call in completion.get("tool_calls") or ():
+        arguments = call["function"]["arguments"]
+        if not isinstance(read_json(arguments, "the arguments"), dict):
+            raise BadText("not_an_object", "the arguments are not a JSON object")
+        refuse_control(arguments, "the arguments")
+        refuse_control(_unescaped(arguments), "the arguments")
+        calls.append(ToolCall(call["id"], call["function"]["name"], arguments))
+    if not content and not calls:
+        raise BadText("empty_completion", "there is nothing to train on")
+    return Conversation(prompt, content, tuple(calls), _tools(row["tools_json"]), escaped, row)
+
+
+def _prompt(text: str) -> tuple[tuple[tuple[str, str], ...], bool]:
+    try:
+        messages = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        messages = read_json(text, "the prompt")
+        raise BadText("not_json", "the prompt cannot be read") from None
+    out: list[tuple[str, str]] = []
+    escaped = False
+    for message in messages:
+        content = message["content"]
+        if "\x00" in content:
+            check_text(content, "the prompt")
+        safe = escape_control(content)
+        escaped = escaped or safe != content
+        out.append((message["role"], safe))
+    if not out or out[-1][0] != "user":
+        raise BadText("prompt_shape", "the prompt does not end with a user message, which chat templates ask for")
+    return tuple(out), escaped
+
+
+@lru_cache(maxsize=64)
+def _tools(text: str) -> tuple[str, ...]:
+    tools = read_json(text, "the tool schemas")
+    refuse_control(text, "the tool schemas")
+    return tuple(orjson.dumps(tool).decode() for tool in tools)
+
+
+def _unescaped(arguments: str) -> str:
+    return canonical_text(orjson.loads(arguments)) if "\\" in arguments else arguments
+
+
+def _quoted(text: str) -> str:
+    return orjson.dumps(text).decode()

@@ -1,0 +1,115 @@
+"""What an export is asked for and what it reports. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Literal, TypeVar
+
+from pydantic import Field
+
+from schemas.canonical import Frozen, Sha256
+from schemas.contract import Role
+from schemas.errors import ConfigInvalid
+from schemas.example import ExampleKind, Split
+from schemas.trajectory import Provenance
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class ExportFilters(Frozen):
+    """Which examples are taken. An empty tuple means all values of that field."""
+
+    roles: tuple[Role, ...] = ()
+    kinds: tuple[ExampleKind, ...] = ()
+    splits: tuple[Split, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
+    licences: tuple[str, ...] = Field(default=(), description="licences exactly as the lake has them")
+    projects: tuple[str, ...] = Field(default=(), description="project ids")
+    verified_only: bool = Field(default=True, description="leave out outputs of runs that did not deliver and repairs that did not hold")
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        roles: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        splits: Sequence[str] = (),
+        provenance: Sequence[str] = (),
+        licences: Sequence[str] = (),
+        projects: Sequence[str] = (),
+        verified_only: bool = True,
+    ) -> ExportFilters:
+        """Filters from plain strings, as a command line has them.
+
+        Raises:
+            ConfigInvalid: a value outside the closed set; names the allowed ones.
+        """
+        return cls(
+            roles=_closed(Role, "role", roles),
+            kinds=_closed(ExampleKind, "kind", kinds),
+            splits=_closed(Split, "split", splits),
+            provenance=_closed(Provenance, "provenance", provenance),
+            licences=tuple(licences),
+            projects=tuple(projects),
+            verified_only=verified_only,
+        )
+
+
+class ExportOptions(Frozen):
+    """How an export is made. Together with the lake's rows it decides every byte of the result."""
+
+    filters: ExportFilters = ExportFilters()
+    limit: int | None = Field(default=None, ge=1, description="at most so many examples, chosen by hash of seed and example id")
+    seed: int = Field(default=0, description="another seed, another choice under the limit; the order stays that of the lake")
+    bad_rows: Literal["refuse", "leave_out"] = Field(
+        default="refuse", description="rows that a trainer would read wrongly: stop the export, or leave them out and list them"
+    )
+    rows_per_shard: int = Field(default=10_000, ge=1)
+
+
+class ExportedFile(Frozen):
+    """One file of an export."""
+
+    path: str = Field(description="relative to the export's folder")
+    sha256: Sha256
+    size_bytes: int
+    rows: int | None = Field(default=None, description="examples in it; None for documents")
+
+
+class LeftOut(Frozen):
+    """One example that was left out, and why."""
+
+    example_id: str
+    reason: str
+
+
+class ExportReport(Frozen):
+    """What an export holds. Written as ``manifest.json``; holds no clock and no path of the machine."""
+
+    schema_version: Literal["export.1"] = "export.1"
+    kind: str
+    consumer: str
+    options: ExportOptions
+    rows: dict[str, int] = Field(description="examples by split")
+    by_role: dict[str, int]
+    by_kind: dict[str, int]
+    by_licence: dict[str, int]
+    projects: dict[str, str] = Field(description="source project to split")
+    config_digests: tuple[str, ...]
+    not_taken: dict[str, int] = Field(
+        description="examples of the lake that filters, the held-out rule, repetition and the limit left out, by rule"
+    )
+    left_out: tuple[LeftOut, ...] = Field(description="examples that a trainer would read wrongly; empty unless bad_rows is leave_out")
+    escaped: int = Field(description="examples whose prompt held control tokens of chat templates; these were made harmless")
+    prompt_tokens: int | None = Field(description="sum over examples; None when the lake has no counts")
+    completion_tokens: int | None
+    files: tuple[ExportedFile, ...] = Field(description="all files but manifest.json itself, by path")
+
+
+def _closed(enum: type[E], name: str, values: Sequence[str]) -> tuple[E, ...]:
+    allowed = [e.value for e in enum]
+    for value in values:
+        if value not in allowed:
+            raise ConfigInvalid("export_filter", f"there is no {name} {value!r}", f"allowed: {', '.join(allowed)}")
+    return tuple(enum(v) for v in values)
