@@ -24,6 +24,11 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 JSON_TYPE = "application/json"
 
 
+def is_digest(text: str) -> bool:
+    """The text has the form of a sha256."""
+    return _DIGEST.fullmatch(text) is not None
+
+
 def json_bytes(value: Any) -> bytes:
     """Canonical bytes of a record or a JSON-like value.
 

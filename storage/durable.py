@@ -255,12 +255,13 @@ def lock_fd(fd: int, what: str, *, wait: bool = False) -> None:
 
 @contextmanager
 def exclusive(path: Path, what: str, *, wait: bool = False) -> Iterator[None]:
-    """Hold the exclusive lock named by a file.
+    """Hold the exclusive lock named by a file (made if missing) or an existing folder.
 
     Raises:
         LockHeld: another process has it and ``wait`` is False.
     """
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    fd = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
     try:
         lock_fd(fd, what, wait=wait)
         yield

@@ -1,0 +1,377 @@
+"""The lake: immutable Parquet files, an artifact store, and a ledger that says which of them are true.
+
+A commit writes its files, makes them durable, and then becomes true in one ledger transaction: rows of all tables, artifact references and
+the completion of the stage. A crash at any moment leaves either all of it or none; files that no ledger row names are garbage, never data.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlalchemy as sa
+
+from schemas.canonical import Sha256, digest_of
+from schemas.errors import AlreadyDone, ConfigInvalid, DigestMismatch, SchemaMismatch, StorageFault
+from schemas.tables import TABLE
+from storage import arrow, durable, history
+from storage.artifacts import ArtifactStore, is_digest
+from storage.history import DataFile, LakeVersion, StageRecord, Status
+from storage.ledger import ARTIFACT_REF, FAILURE, STAGE_RUN, Ledger, sqlite_url
+from storage.marker import open_marker
+from storage.snapshots import SnapshotStore
+from storage.views import open_views, refuse_writes
+
+_WORD = re.compile(r"[a-z][a-z0-9_]{0,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class StageCommit:
+    """What one finished stage wants to be true.
+
+    ``scope`` is what is replaced: a commit takes the place of the older one with the same (stage, scope). ``rows`` maps table names to rows
+    of deterministic columns. ``artifacts`` lists digests that must be kept and must be there; digests in ``*sha256`` columns are added
+    if the store has them. ``retires`` names further (stage, scope) pairs whose rows end with this commit, e.g. later stages of a project
+    that is now rejected.
+    """
+
+    stage: str
+    stage_key: str
+    subject: str
+    scope: str
+    status: Status
+    output_sha256: Sha256 | None = None
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    artifacts: tuple[Sha256, ...] = ()
+    run_id: str = ""
+    retires: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Columns and rows of a query."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+class Lake:
+    """A folder with everything a run produced. Any number of processes may read and write it at once."""
+
+    def __init__(self, root: Path, *, create: bool = True, ledger_url: str | None = None) -> None:
+        """Open a lake, or make one in a missing or empty folder.
+
+        Args:
+            create: False refuses to make one.
+            ledger_url: SQLAlchemy URL of a Postgres ledger; None for the embedded SQLite file. A lake keeps the kind it was made with.
+
+        Raises:
+            ConfigInvalid: the folder holds other things, there is no lake and ``create`` is False, or the ledger is of another kind.
+            SchemaMismatch: the lake was made by another release.
+            StorageFault: it cannot be opened or made.
+        """
+        self.root = Path(root).resolve()
+        self._ledger_url = ledger_url
+        self._latch = durable.Latch()
+        lake_id = open_marker(self.root, "sqlite" if ledger_url is None else "postgres", create=create)
+        self.store = ArtifactStore(self.root / "artifacts")
+        self.snapshots = SnapshotStore(self.store)
+        self._temp = self.root / "tmp"
+        with self._latch.writing("opening the lake"):
+            for folder in (self._temp, self.root / "tables", self.root / "journals"):
+                durable.make_folder(folder)
+            with durable.exclusive(self.root, "the lake", wait=True):
+                self.ledger = Ledger(ledger_url or sqlite_url(self.root / "ledger.sqlite"), lake_id)
+        self._verified: dict[str, tuple[int, int, int]] = {}
+        self._folders: set[str] = set()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.root, self._ledger_url)
+
+    # -- writing ---------------------------------------------------------------------------------------------------------------
+
+    def done(self, stage_key: str) -> StageRecord | None:
+        """The live completion of a stage key, or None.
+
+        Raises:
+            StorageFault: the ledger cannot be read.
+        """
+        with self.ledger.reading() as con:
+            return history.live_run(con, stage_key=stage_key)
+
+    def commit(self, commit: StageCommit) -> int:
+        """Make a stage's rows, references and completion true, all or nothing; durable on return.
+
+        Returns:
+            the new version of the lake.
+
+        Raises:
+            AlreadyDone: the stage key is live already; nothing was changed.
+            SchemaMismatch: rows do not fit their tables; nothing was changed.
+            StorageFault: an artifact is missing, or the device failed (StorageFull: no space); nothing was acknowledged. After a device
+                failure this object takes no more commits: open the lake anew.
+        """
+        for word in (commit.stage, *(stage for stage, _ in commit.retires)):
+            if not _WORD.fullmatch(word):
+                raise ConfigInvalid("stage_name", f"{word[:60]!r} is not a stage name", "lower-case letters, digits and _")
+        self._latch.check()
+        if self.done(commit.stage_key) is not None:
+            raise _already(commit.stage_key)
+        tables = self._tables(commit)
+        references = self._references(commit)
+        needed = sorted(references | self._records(commit))
+        files = self._write(commit.stage, tables)
+        try:
+            with self.ledger.writing() as con:
+                if history.live_run(con, stage_key=commit.stage_key) is not None:
+                    raise _already(commit.stage_key)
+                for sha256 in needed:  # under the lock that garbage collection deletes under
+                    if not self.store.has(sha256):
+                        raise StorageFault(
+                            "artifact_missing", f"stage {commit.stage} refers to artifact {sha256}, which is not in the store"
+                        )
+                version = history.next_version(
+                    con, _now_us(), kind="commit", stage=commit.stage, subject=commit.subject, run_id=commit.run_id
+                )
+                for stage, scope in ((commit.stage, commit.scope), *commit.retires):
+                    history.retire(con, version, stage, scope)
+                columns = {n: getattr(commit, n) for n in ("stage_key", "stage", "subject", "scope", "status", "output_sha256", "run_id")}
+                rows_out = sum(len(r) for r in commit.rows.values())
+                con.execute(sa.insert(STAGE_RUN).values(run_number=version, rows_out=rows_out, **columns))
+                for file in files:
+                    history.add_file(con, version, file, {commit.stage_key: file.rows}, stage=commit.stage, scope=commit.scope)
+                if references:
+                    con.execute(sa.insert(ARTIFACT_REF), [{"run_number": version, "sha256": s} for s in sorted(references)])
+        except AlreadyDone:
+            for file in files:
+                durable.remove(self.root / file.path)
+            raise
+        durable.hit("committed", self.root)
+        return version
+
+    def record_failure(
+        self,
+        *,
+        stage: str,
+        subject: str,
+        uri: str,
+        error_type: str,
+        code: str,
+        message: str,
+        attempts: int,
+        quarantined: bool,
+        run_id: str,
+    ) -> str:
+        """Add one row to ``failures``; the same failure twice is one row.
+
+        Returns:
+            the failure id.
+
+        Raises:
+            StorageFault: nothing was acknowledged.
+        """
+        self._latch.check()
+        message = message.encode("utf-8", "backslashreplace").decode()  # tool output may hold what text columns refuse
+        failure_id = f"fail_{digest_of([stage, subject, attempts, error_type, code, message])[:24]}"
+        row: dict[str, Any] = {
+            "failure_id": failure_id,
+            "stage": stage,
+            "subject": subject,
+            "uri": uri,
+            "error_type": error_type,
+            "code": code,
+        }
+        row |= {"message": message, "attempts": attempts, "quarantined": quarantined}
+        spec = TABLE["failures"]
+        table = arrow.table_of(spec, arrow.finish_rows(spec, [row], stage_key=failure_id, run_id=run_id))
+        with self.ledger.reading() as con:
+            if con.execute(sa.select(FAILURE).where(FAILURE.c.failure_id == failure_id)).first() is not None:
+                return failure_id
+        files = self._write("failure", {"failures": table})
+        try:
+            with self.ledger.writing() as con:
+                version = history.next_version(con, _now_us(), kind="failure", stage=stage, subject=subject, run_id=run_id)
+                con.execute(sa.insert(FAILURE).values(failure_id=failure_id, added_version=version))
+                for file in files:
+                    history.add_file(con, version, file, {failure_id: 1})
+        except AlreadyDone:  # another process recorded the same one in between
+            for file in files:
+                durable.remove(self.root / file.path)
+        return failure_id
+
+    def _tables(self, commit: StageCommit) -> dict[str, pa.Table]:
+        own = sorted({"stage_runs", "failures"} & set(commit.rows))
+        unknown = sorted(set(commit.rows) - set(TABLE))
+        if own or unknown:
+            raise SchemaMismatch("unknown_table", f"a stage cannot write to table {(unknown + own)[0]!r}", "see docs/tables.md")
+        run: dict[str, Any] = {
+            "stage": commit.stage,
+            "subject": commit.subject,
+            "status": commit.status,
+            "output_sha256": commit.output_sha256,
+        }
+        run["rows_out"] = sum(len(r) for r in commit.rows.values())
+        out = {}
+        for name, rows in {**commit.rows, "stage_runs": [run]}.items():
+            if rows:
+                spec = TABLE[name]
+                out[name] = arrow.table_of(spec, arrow.finish_rows(spec, rows, stage_key=commit.stage_key, run_id=commit.run_id))
+        return out
+
+    def _references(self, commit: StageCommit) -> set[Sha256]:
+        """Digests the ledger keeps for this commit: those it names, and those its rows name where the store has them."""
+        found = {*commit.artifacts, *([commit.output_sha256] if commit.output_sha256 is not None else [])}
+        for name, rows in commit.rows.items():
+            columns = [c.name for c in TABLE[name].columns if c.name.endswith("sha256")]
+            named = {value for row in rows for c in columns if isinstance(value := row.get(c), str)}
+            found |= {n for n in named if is_digest(n) and self.store.has(n)}
+        return found
+
+    def _records(self, commit: StageCommit) -> set[Sha256]:
+        """Records of the snapshots in a commit. They are found through their manifests and need no reference of their own."""
+        manifests = [self.snapshots.manifest(row["snapshot_id"]) for row in commit.rows.get("snapshots", [])]
+        return {d for m in manifests for d in (m.film_record, m.task_record, *(shot for _, shot in m.shot_records))}
+
+    def _write(self, stage: str, tables: dict[str, pa.Table]) -> list[DataFile]:
+        """Write one Parquet file for each table, durable on return and named by nothing yet."""
+        files: list[DataFile] = []
+        moves: list[tuple[Path, Path]] = []
+        with self._latch.writing("writing Parquet files"):
+            for name, table in tables.items():
+                folder = self.root / "tables" / name
+                if name not in self._folders:
+                    durable.make_folder(folder)
+                    durable.fsync_folder(folder.parent)
+                    self._folders.add(name)
+                temp, sha256, size = durable.write_temp(self._temp, [arrow.parquet_bytes(table)])
+                path = folder / f"{stage}-{uuid.uuid4().hex}.parquet"
+                moves.append((temp, path))
+                relative = path.relative_to(self.root).as_posix()
+                files.append(DataFile(relative, name, table.num_rows, size, sha256, TABLE[name].version))
+            durable.publish(moves)
+        return files
+
+    # -- reading ---------------------------------------------------------------------------------------------------------------
+
+    def versions(self) -> list[LakeVersion]:
+        """All versions that can be opened, oldest first."""
+        with self.ledger.reading() as con:
+            return history.versions(con)
+
+    def files(self, version: int | None = None, table: str | None = None) -> list[DataFile]:
+        """The files of a version (None: the newest), sorted by path.
+
+        Raises:
+            ConfigInvalid: there is no such version, or it was given up by garbage collection.
+        """
+        with self.ledger.reading() as con:
+            return history.files_at(con, version, table)
+
+    def connect(
+        self, version: int | None = None, *, threads: int | None = None, memory_limit: str | None = None, verify: bool = True
+    ) -> duckdb.DuckDBPyConnection:
+        """A DuckDB connection with a view for every table of a version (None: the newest); close it when done.
+
+        It sees that version for good, whatever is committed meanwhile. It reaches no file outside the lake's tables; see :meth:`query` for
+        text that is not trusted. In Ray workers set ``threads`` and ``memory_limit``.
+
+        Args:
+            verify: check each file's digest the first time this object meets it (about 1 s for 1 GB); DuckDB itself does not notice
+                flipped bits.
+
+        Raises:
+            ConfigInvalid: no such version, or a bad setting.
+            StorageFault, DigestMismatch: a file is missing or damaged.
+            SchemaMismatch: a file was written by a newer release.
+        """
+        files = self.files(version)
+        if verify:
+            self.verify(files)
+        return open_views(self.root, files, threads=threads, memory_limit=memory_limit)
+
+    def query(self, sql: str, parameters: object = None, version: int | None = None, *, verify: bool = True) -> Answer:
+        """Answer a query that may come from outside: only SELECT statements are run.
+
+        Raises:
+            ConfigInvalid: it is no query, or DuckDB refuses it (its message is passed on).
+            StorageFault, DigestMismatch, SchemaMismatch: as :meth:`connect`.
+        """
+        refuse_writes(sql)
+        con = self.connect(version, verify=verify)
+        try:
+            cursor = con.execute(sql, parameters)
+            columns = tuple(str(d[0]) for d in cursor.description or ())
+            return Answer(columns, cursor.fetchall())
+        except duckdb.Error as error:
+            raise ConfigInvalid("query", str(error).strip(), "tables and columns are listed in docs/tables.md") from error
+        finally:
+            con.close()
+
+    def scan(self, table: str, version: int | None = None) -> pa.Table:
+        """All rows of a table as Arrow, sorted by the project and the key.
+
+        Raises:
+            ConfigInvalid: no such table or version.
+            StorageFault, DigestMismatch: a file is missing or damaged.
+        """
+        if table not in TABLE:
+            raise ConfigInvalid("no_table", f"there is no table {table!r}", f"one of: {', '.join(TABLE)}")
+        spec = TABLE[table]
+        files = self.files(version, table)
+        self.verify(files)
+        parts = [self.read_file(f) for f in files]
+        whole = pa.concat_tables(parts) if parts else arrow.schema_of(spec).empty_table()
+        return arrow.sort_table(spec, whole)
+
+    def read_file(self, file: DataFile) -> pa.Table:
+        """The live rows of one data file.
+
+        Raises:
+            StorageFault: it is missing or cannot be read.
+        """
+        spec = TABLE[file.table]
+        if file.schema_version > spec.version:
+            raise SchemaMismatch("table_version", f"{file.path} was written by a newer release", "use that release")
+        try:
+            table = arrow.read_parquet(self.root / file.path, spec)
+        except (OSError, pa.ArrowException) as error:
+            raise StorageFault("unreadable", f"{file.path} cannot be read: {error}", "run `fsck` on the lake") from error
+        return arrow.without_keys(table, file.dead)
+
+    def verify(self, files: Iterable[DataFile]) -> None:
+        """Check the digests of files that this object has not met yet, or that changed since.
+
+        Raises:
+            StorageFault: a file is missing.
+            DigestMismatch: a file's bytes are not those that were committed.
+        """
+        for file in files:
+            path = self.root / file.path
+            try:
+                s = path.stat()
+            except FileNotFoundError:
+                raise StorageFault("data_file_missing", f"{file.path} is missing", "run `fsck` on the lake") from None
+            stamp = (s.st_ino, s.st_size, s.st_mtime_ns)
+            if self._verified.get(file.path) != stamp:
+                if durable.digest_file(path) != (file.sha256, file.bytes):
+                    raise DigestMismatch("data_file_damaged", f"{file.path} no longer has the bytes that were committed", "run `fsck`")
+                self._verified[file.path] = stamp
+
+
+def _reopen(root: Path, ledger_url: str | None) -> Lake:
+    return Lake(root, create=False, ledger_url=ledger_url)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def _already(stage_key: str) -> AlreadyDone:
+    return AlreadyDone("already_done", f"stage key {stage_key} is committed already")

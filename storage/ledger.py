@@ -1,0 +1,243 @@
+"""The ledger: which files make up which version of the lake, which stages are done, what they refer to.
+
+One set of tables for SQLite (embedded) and Postgres (several machines). Everything a commit says becomes true in one transaction; a version
+is the number of that transaction. Owns the database; must not read or write data files.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.pool import NullPool
+
+from schemas.errors import AlreadyDone, SchemaMismatch, StorageFault, StorageFull
+from storage import durable
+
+LEDGER_VERSION = "ledger.1"
+BUSY_S = 60
+_WRITER_LOCK = 0x776F726B  # the advisory lock of Postgres that stands for SQLite's one writer
+
+METADATA = sa.MetaData()
+
+META = sa.Table("meta", METADATA, sa.Column("name", sa.Text, primary_key=True), sa.Column("value", sa.Text, nullable=False))
+
+LAKE_VERSION = sa.Table(
+    "lake_version",
+    METADATA,
+    sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),  # commit, failure, compaction
+    sa.Column("stage", sa.Text),
+    sa.Column("subject", sa.Text),
+    sa.Column("run_id", sa.Text),
+    sa.Column("committed_us", sa.BigInteger, nullable=False),  # for people; order is by version
+)
+
+DATA_FILE = sa.Table(
+    "data_file",
+    METADATA,
+    sa.Column("path", sa.Text, primary_key=True),  # relative to the lake
+    sa.Column("table_name", sa.Text, nullable=False),
+    sa.Column("stage", sa.Text),  # null: rows of several stages, compacted
+    sa.Column("scope", sa.Text),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("sha256", sa.Text, nullable=False),
+    sa.Column("schema_version", sa.Integer, nullable=False),
+    sa.Column("added_version", sa.BigInteger, nullable=False),
+    sa.Column("removed_version", sa.BigInteger),
+)
+sa.Index(
+    "data_file_live",
+    DATA_FILE.c.table_name,
+    DATA_FILE.c.sha256,
+    unique=True,
+    sqlite_where=DATA_FILE.c.removed_version.is_(None),
+    postgresql_where=DATA_FILE.c.removed_version.is_(None),
+)
+
+DATA_PART = sa.Table(  # the rows of one stage key inside a file
+    "data_part",
+    METADATA,
+    sa.Column("path", sa.Text, sa.ForeignKey("data_file.path", ondelete="CASCADE"), primary_key=True),
+    sa.Column("stage_key", sa.Text, primary_key=True),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("removed_version", sa.BigInteger),
+)
+sa.Index("data_part_key", DATA_PART.c.stage_key)
+
+STAGE_RUN = sa.Table(
+    "stage_run",
+    METADATA,
+    sa.Column("run_number", sa.BigInteger, primary_key=True, autoincrement=False),  # the version that added it
+    sa.Column("stage_key", sa.Text, nullable=False),
+    sa.Column("stage", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("scope", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("output_sha256", sa.Text),
+    sa.Column("rows_out", sa.BigInteger, nullable=False),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("removed_version", sa.BigInteger),
+    sa.CheckConstraint("status in ('done', 'rejected')", name="stage_run_status"),
+)
+for _name, _columns in (("stage_run_live_key", ("stage_key",)), ("stage_run_live_scope", ("stage", "scope"))):
+    sa.Index(
+        _name,
+        *(STAGE_RUN.c[c] for c in _columns),
+        unique=True,
+        sqlite_where=STAGE_RUN.c.removed_version.is_(None),
+        postgresql_where=STAGE_RUN.c.removed_version.is_(None),
+    )
+
+ARTIFACT_REF = sa.Table(
+    "artifact_ref",
+    METADATA,
+    sa.Column("run_number", sa.BigInteger, sa.ForeignKey("stage_run.run_number", ondelete="CASCADE"), primary_key=True),
+    sa.Column("sha256", sa.Text, primary_key=True),
+)
+sa.Index("artifact_ref_sha256", ARTIFACT_REF.c.sha256)
+
+FAILURE = sa.Table(
+    "failure",
+    METADATA,
+    sa.Column("failure_id", sa.Text, primary_key=True),
+    sa.Column("added_version", sa.BigInteger, nullable=False),
+)
+
+
+class Ledger:
+    """Transactions on the ledger's database. A connection lives as long as its transaction, so an object may cross a fork."""
+
+    def __init__(self, url: str, lake_id: str) -> None:
+        """Open the ledger, making its tables if there are none.
+
+        Args:
+            url: SQLAlchemy URL: ``sqlite:////absolute/path`` or ``postgresql+psycopg://...``.
+            lake_id: identity of the lake; a ledger serves one lake.
+
+        Raises:
+            StorageFault: the database cannot be opened, or is damaged.
+            SchemaMismatch: it was written by another release, or belongs to another lake.
+        """
+        self._latch = durable.Latch()
+        self.is_sqlite = url.startswith("sqlite")
+        arguments = {"timeout": BUSY_S} if self.is_sqlite else {}
+        self._engine = sa.create_engine(url, poolclass=NullPool, connect_args=arguments)
+        if self.is_sqlite:
+            sa.event.listen(self._engine, "connect", _sqlite_connect)
+            sa.event.listen(self._engine, "begin", _sqlite_begin)
+        with self._mapped():
+            self._prepare(lake_id)
+
+    def _prepare(self, lake_id: str) -> None:
+        with self._engine.connect() as con:
+            con.execution_options(reading=True)
+            known = sa.inspect(con).has_table("meta") and dict(con.execute(sa.select(META.c.name, META.c.value)).tuples().all())
+        if not known:
+            with self._engine.begin() as con:
+                self._serialise(con)
+                METADATA.create_all(con)
+                if not con.execute(sa.select(META)).first():
+                    con.execute(sa.insert(META), [{"name": "version", "value": LEDGER_VERSION}, {"name": "lake_id", "value": lake_id}])
+                known = dict(con.execute(sa.select(META.c.name, META.c.value)).tuples().all())
+        if known["version"] != LEDGER_VERSION:
+            raise SchemaMismatch("ledger_version", f"the ledger is of version {known['version']}, expected {LEDGER_VERSION}")
+        if known["lake_id"] != lake_id:
+            raise SchemaMismatch("foreign_ledger", "the ledger belongs to another lake", "give each lake a ledger of its own")
+
+    def _serialise(self, con: sa.Connection) -> None:
+        if not self.is_sqlite:
+            con.execute(sa.text("select pg_advisory_xact_lock(:k)"), {"k": _WRITER_LOCK})
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A consistent view of the ledger; never waits for a writer.
+
+        Raises:
+            StorageFault: the database cannot be read.
+        """
+        with self._mapped(), self._engine.connect() as con:
+            yield con.execution_options(**({"reading": True} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}))
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """The one write transaction; committed when the block ends, undone when it raises.
+
+        Raises:
+            AlreadyDone: the block would have broken a unique key: another worker was first.
+            StorageFull, StorageFault: nothing was acknowledged. Except when waiting took too long, the ledger accepts no more writes.
+        """
+        self._latch.check()
+        with self._mapped(), self._engine.connect() as con:
+            durable.hit("ledger_begin", self._engine.url.database or "")
+            with con.begin() as transaction:
+                self._serialise(con)
+                yield con
+                durable.hit("ledger_commit", self._engine.url.database or "")
+                transaction.commit()
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError as error:
+            if not _is_unique(error):
+                raise self._latch.trip(_fault(error)) from error
+            raise AlreadyDone("already_done", f"another worker committed the same work first: {error.orig}") from error
+        except DBAPIError as error:
+            fault = _fault(error)
+            raise fault if fault.code == "ledger_busy" else self._latch.trip(fault) from error
+        except OSError as error:
+            raise self._latch.trip(durable.fault_from(error, "writing the ledger")) from error
+
+    def integrity(self) -> list[str]:
+        """What the database's own check finds wrong; empty is well. (Postgres checks its pages itself.)"""
+        if not self.is_sqlite:
+            return []
+        try:
+            with self._engine.connect() as con:
+                con.execution_options(reading=True)
+                found = [str(r[0]) for r in con.exec_driver_sql("pragma integrity_check").all()]
+                found += [f"foreign key: {tuple(r)}" for r in con.exec_driver_sql("pragma foreign_key_check").all()]
+        except DBAPIError as error:
+            return [str(error.orig)]
+        return [f for f in found if f != "ok"]
+
+
+def sqlite_url(path: Path) -> str:
+    """SQLAlchemy URL of an SQLite file."""
+    return sa.URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
+
+
+def _sqlite_connect(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # transactions are begun by _sqlite_begin alone
+    for pragma in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
+        connection.execute(f"pragma {pragma}").fetchall()
+
+
+def _sqlite_begin(con: sa.Connection) -> None:
+    con.exec_driver_sql("begin" if con.get_execution_options().get("reading") else "begin immediate")
+
+
+def _is_unique(error: IntegrityError) -> bool:
+    codes = (sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+    return getattr(error.orig, "sqlite_errorcode", None) in codes or getattr(error.orig, "sqlstate", None) == "23505"
+
+
+def _fault(error: DBAPIError) -> StorageFault:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    primary = code & 0xFF if code is not None else None
+    if primary == sqlite3.SQLITE_FULL or getattr(error.orig, "sqlstate", None) == "53100":
+        return StorageFull(
+            "no_space", f"no space left for the ledger: {error.orig}", "free space on the device, then start again: it resumes"
+        )
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StorageFault("ledger_busy", f"the ledger was busy for over {BUSY_S} s: {error.orig}", "use Postgres for many writers")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StorageFault("ledger_damaged", f"the ledger is damaged: {error.orig}", "restore ledger.sqlite from a copy")
+    return StorageFault("ledger_failed", f"the ledger refused: {error.orig}", "check the device or the database server, then start again")

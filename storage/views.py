@@ -1,0 +1,127 @@
+"""DuckDB over the files of one version: a view for every table, with the right column types also where there are no rows.
+
+Owns the SQL of the views and the locked connection. Must not read the ledger.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from schemas.errors import ConfigInvalid, SchemaMismatch
+from schemas.tables import TABLES, TableSpec
+from storage.arrow import DUCKDB
+from storage.history import DataFile
+
+
+def open_views(
+    root: Path, files: Sequence[DataFile], *, threads: int | None = None, memory_limit: str | None = None
+) -> duckdb.DuckDBPyConnection:
+    """An in-memory DuckDB connection with a view for every table. It can reach no file outside ``root``/tables, load no extension, and
+    its configuration is locked.
+
+    Raises:
+        ConfigInvalid: DuckDB refuses the setting of threads or memory.
+        SchemaMismatch: a file has a newer schema version than this release knows.
+    """
+    con = duckdb.connect(":memory:")
+    settings: dict[str, object] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allowed_directories": [str(root / "tables")],
+        "temp_directory": str(Path(tempfile.gettempdir()) / f"workprint-{uuid.uuid4().hex}"),
+    }
+    if threads is not None:
+        settings["threads"] = threads
+    if memory_limit is not None:
+        settings["memory_limit"] = memory_limit
+    settings |= {"enable_external_access": False, "lock_configuration": True}
+    try:
+        for name, value in settings.items():
+            con.execute(f"set {name} = {_literal(value)}").fetchall()
+        for spec in TABLES:
+            con.execute(f"create view {_name(spec.name)} as {view_sql(root, spec, [f for f in files if f.table == spec.name])}").fetchall()
+    except duckdb.InvalidInputException as error:
+        con.close()
+        raise ConfigInvalid("duckdb_setting", str(error), "threads is a number from 1, memory_limit a size such as '2GB'") from error
+    except BaseException:
+        con.close()
+        raise
+    return con
+
+
+def view_sql(root: Path, spec: TableSpec, files: Sequence[DataFile]) -> str:
+    """The query behind one table's view.
+
+    Raises:
+        SchemaMismatch: a file has a newer schema version than this release knows.
+    """
+    newer = [f for f in files if f.schema_version > spec.version]
+    if newer:
+        raise SchemaMismatch(
+            "table_version",
+            f"{newer[0].path} holds version {newer[0].schema_version} of table {spec.name}, this release knows {spec.version}",
+            "use the release that wrote the lake, or a newer one",
+        )
+    whole = [f for f in files if not f.dead and f.schema_version == spec.version]
+    partly = [f for f in files if f.dead and f.schema_version == spec.version]
+    older = [f for f in files if f.schema_version < spec.version]
+    columns = ", ".join(_name(c.name) for c in spec.all_columns)
+    typed = ", ".join(f"cast(null as {DUCKDB[c.type]}) as {_name(c.name)}" for c in spec.all_columns)
+    empty = _select("*", f"(select {typed})", "false")
+    parts = [_select(columns, _read(root, whole))] if whole else []
+    parts += [_select(columns, _read(root, [f]), _alive(f)) for f in partly]
+    for file in older:  # columns that it lacks become null
+        filled = f"({empty} union all by name {_select('*', _read(root, [file]))})"
+        parts.append(_select(columns, filled, _alive(file)))
+    return " union all ".join(parts or [empty])
+
+
+def _select(columns: str, source: str, condition: str = "true") -> str:
+    return " ".join(("select", columns, "from", source, "where", condition))
+
+
+def refuse_writes(sql: str) -> None:
+    """Let only queries through: DuckDB cannot open the lake's files read-only, so COPY, ATTACH and the like are stopped here.
+
+    Raises:
+        ConfigInvalid: the text cannot be parsed, or holds a statement other than a query.
+    """
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise ConfigInvalid("query", str(error).strip(), "tables and columns are listed in docs/tables.md") from error
+    if not statements:
+        raise ConfigInvalid("query", "the query is empty", "for example: select count(*) from projects")
+    for statement in statements:
+        if statement.type != duckdb.StatementType.SELECT:
+            kind = str(statement.type).rpartition(".")[2]
+            raise ConfigInvalid("not_a_query", f"a lake is asked with SELECT, not {kind}", "use `export` to write files")
+
+
+def _alive(file: DataFile) -> str:
+    return f"stage_key not in ({', '.join(_literal(k) for k in file.dead)})" if file.dead else "true"
+
+
+def _read(root: Path, files: Sequence[DataFile]) -> str:
+    return f"read_parquet({_literal([str(root / f.path) for f in files])}, hive_partitioning = false)"
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _literal(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case list():
+            return "[" + ", ".join(_literal(v) for v in value) + "]"
+        case _:
+            return "'" + str(value).replace("'", "''") + "'"
