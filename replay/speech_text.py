@@ -1,0 +1,88 @@
+"""Text on its way to a voice: sentences, speakable or not, runs of one script, figures that voices misread.
+
+Owns the splitting. Must not know engines.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal
+
+_ENDS = re.compile(r"(?<=[.!?…])[\"')\]”’»]*\s+|(?<=[。！？；!?])[”』」）]*(?=\S)|\n+")
+_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|No|vs|etc|e\.g|i\.e|approx|Fig|Inc|Ltd|Co)|\b[A-Z])\.$")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f0-9'’.&+-]*(?:\s+[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f0-9'’.&+-]*)*")
+_MONEY = re.compile(r"([$€£])\s?(\d[\d,]*(?:\.\d+)?)\s+(thousand|million|billion|trillion)\b")
+_COINS = {"$": "dollars", "€": "euros", "£": "pounds"}
+
+SHORT = 24
+"""Sentences of fewer characters are spoken together with a neighbour: voices are unsteady on very short input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch of text in one script."""
+
+    text: str
+    script: Literal["latin", "han"]
+
+
+def is_speakable(text: str) -> bool:
+    """The text holds at least one letter or digit."""
+    return any(unicodedata.category(c)[0] in ("L", "N") for c in text)
+
+
+def plain(text: str) -> str:
+    """NFC, one space for white space, amounts of money in the order they are spoken ($3 million -> 3 million dollars)."""
+    tidy = " ".join(unicodedata.normalize("NFC", text).split())
+    return _MONEY.sub(lambda m: f"{m.group(2)} {m.group(3)} {_COINS[m.group(1)]}", tidy)
+
+
+def sentences(text: str, *, short: int = SHORT) -> tuple[str, ...]:
+    """Sentences in order; abbreviations do not end one, very short ones join their neighbour."""
+    pieces: list[str] = []
+    for piece in _ENDS.split(text):
+        piece = piece.strip()
+        if not piece:
+            continue
+        if pieces and (_ABBREVIATION.search(pieces[-1]) or len(pieces[-1]) < short):
+            pieces[-1] = f"{pieces[-1]} {piece}"
+        else:
+            pieces.append(piece)
+    if len(pieces) > 1 and len(pieces[-1]) < short:
+        last = pieces.pop()
+        pieces[-1] = f"{pieces[-1]} {last}"
+    return tuple(pieces)
+
+
+def clauses(text: str, longest: int) -> tuple[str, ...]:
+    """Pieces of at most about ``longest`` characters, cut after commas and the like, then at spaces, then anywhere."""
+    if len(text) <= longest:
+        return (text,)
+    for pattern in (r"(?<=[,;:，；：、—])\s*", r"\s+"):
+        parts = [p for p in re.split(pattern, text) if p]
+        if len(parts) > 1:
+            out: list[str] = []
+            for part in parts:
+                joined = f"{out[-1]} {part}" if out else part
+                if out and len(joined) <= longest:
+                    out[-1] = joined
+                else:
+                    out.extend(clauses(part, longest))
+            return tuple(out)
+    return tuple(text[i : i + longest] for i in range(0, len(text), longest))
+
+
+def runs(text: str) -> tuple[Run, ...]:
+    """Latin words apart from everything else, in order."""
+    out: list[Run] = []
+    at = 0
+    for match in _LATIN.finditer(text):
+        if match.start() > at:
+            out.append(Run(text[at : match.start()], "han"))
+        out.append(Run(match.group(), "latin"))
+        at = match.end()
+    if at < len(text):
+        out.append(Run(text[at:], "han"))
+    return tuple(out)
