@@ -32,6 +32,9 @@ STAGE_VERSIONS = {"intake": 1, "invert": 1, "replay": 1, "materialize": 1}
 
 _KIND = {"invert": ArtifactKind.STORYBOARD, "replay": ArtifactKind.TRAJECTORY}
 
+_AFTER = {"invert": ("replay", "materialize"), "replay": ("materialize",)}
+"""Stages whose rows go when an earlier stage now refuses its source."""
+
 Status = Literal["delivered", "incomplete", "rejected", "failed"]
 
 
@@ -235,7 +238,13 @@ class Chain:
         return Rejected(RejectCode.UNREADABLE, "rejected in an earlier run")
 
     def _commit(
-        self, stage: str, key: str, status: str, output: str | None, rows: dict[str, list[dict[str, Any]]], artifacts: tuple[str, ...]
+        self,
+        stage: str,
+        key: str,
+        status: Literal["done", "rejected"],
+        output: str | None,
+        rows: dict[str, list[dict[str, Any]]],
+        artifacts: tuple[str, ...],
     ) -> None:
         commit = StageCommit(
             stage=stage,
@@ -247,6 +256,7 @@ class Chain:
             rows=rows,
             artifacts=artifacts,
             run_id=self._run_id,
+            retires=tuple((later, self._group.key) for later in _AFTER.get(stage, ())) if status == "rejected" else (),
         )
         try:
             self._lake.commit(commit)

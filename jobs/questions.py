@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from materialize.export.api import ExportReport, Selection, run_export
+from materialize.export.api import export
+from materialize.export.options import ExportFilters, ExportOptions, ExportReport
 from schemas.errors import ConfigInvalid
 from storage.lake import Lake
 
@@ -82,8 +83,12 @@ def export_dataset(
     verified_only: bool,
 ) -> ExportReport:
     """Export examples; see materialize.export.api for what each combination writes."""
-    chosen = Selection(roles=tuple(roles or ()), splits=tuple(splits or ()), limit=limit, seed=seed, verified_only=verified_only)
-    return run_export(open_lake(lake), kind, to, out, chosen)
+    filters = ExportFilters.of(roles=roles or (), splits=splits or (), verified_only=verified_only)
+    con = open_lake(lake).connect()
+    try:
+        return export(kind, to, con, out, ExportOptions(filters=filters, limit=limit, seed=seed))
+    finally:
+        con.close()
 
 
 def _plain(value: Any) -> Any:

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from evaluation.quality import rule_quality
 from inversion.invert import invert
 from jobs.config import WorkprintConfig
+from materialize.examples import materialize
+from materialize.rows import trajectory_rows
+from materialize.tokens import open_counter
 from media.command import Sandbox
 from media.ocr import RapidReader
+from repair.diagnose import ScriptedCritic
+from repair.faults import FaultPlan
+from repair.links import link
+from repair.registry import full_registry
 from replay.build_engines import build_engines
-from replay.config import ReplayConfig
 from replay.engines import Engines
-from schemas.canonical import digest_of
+from replay.episode import run_episode
+from replay.policies.base import Policy
+from replay.policies.recorded import RecordedPolicy
+from replay.policies.scripted import ScriptedPolicy
+from replay.pool import cut_pool
+from replay.runtime import Runtime
+from replay.suite import Suite
+from replay.task import build_task
+from schemas.canonical import digest_of, sha256_bytes
+from schemas.errors import ConfigInvalid
 from schemas.example import Example
 from schemas.media import SourceItem
 from schemas.stage import Done, Rejected
 from schemas.storyboard import Storyboard
 from schemas.trajectory import Trajectory
 from storage.artifacts import ArtifactStore
+from storage.journal import Journal
+from storage.snapshots import SnapshotStore
 
 Note = Callable[[str], None]
 
@@ -37,12 +56,14 @@ class Workshop:
     @property
     def engines(self) -> Engines:
         """Speech, embedding, music, templates and text recognition; built once a process."""
-        return _engines(self.config.replay, self.sandbox)
+        key = (self.config.replay.digest(), self.sandbox.name)
+        if key not in _ENGINES:
+            _ENGINES.clear()
+            _ENGINES[key] = build_engines(self.config.replay, self.sandbox)
+        return _ENGINES[key]
 
 
-@lru_cache(maxsize=2)
-def _engines(config: ReplayConfig, sandbox: Sandbox) -> Engines:
-    return build_engines(config, sandbox)
+_ENGINES: dict[tuple[str, str], Engines] = {}
 
 
 @lru_cache(maxsize=1)
@@ -66,10 +87,53 @@ def run_invert(shop: Workshop, item: SourceItem, path: Path, note: Note) -> Done
 
 
 def run_replay(shop: Workshop, board: Storyboard, source: Path, journal: Path, config_digest: str, note: Note) -> Done[Trajectory]:
-    """Storyboard to trajectory, with inspection and repair; resumes from the journal of a run that was stopped."""
-    raise RuntimeError("wired below")
+    """Storyboard to trajectory, with inspection and repair.
+
+    ``journal`` is the call journal of this very run; one that holds calls already is continued at the next call.
+    """
+    config = shop.config.replay
+    registry = full_registry()
+    engines = shop.engines
+    note("cutting the source pool")
+    pool = cut_pool(board, source, sandbox=shop.sandbox, store=shop.store, config=config, note=note)
+    task = build_task(board, pool, config, engines, registry.digest())
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="workprint-") as scratch:
+        suite = Suite(shop.store, SnapshotStore(shop.store), shop.sandbox, engines, config, Path(scratch), note)
+        plan = FaultPlan(shop.config.repair.faults)
+        calls = Journal(journal)
+        try:
+            runtime = Runtime(task, registry, suite, journal=calls, fault_filter=plan)
+            policy = _policy(shop, board)
+            trajectory = run_episode(runtime, policy, note, config_digest=config_digest, link=link)
+        finally:
+            calls.close()
+    return trajectory_done(trajectory, shop.store)
+
+
+def trajectory_done(trajectory: Trajectory, store: ArtifactStore) -> Done[Trajectory]:
+    """A finished run as a stage result, with its rows."""
+    final = SnapshotStore(store).load(trajectory.last_snapshot)
+    quality = rule_quality(trajectory, final)
+    digest = sha256_bytes(trajectory.canonical())
+    rows = trajectory_rows(trajectory, final_state=final, quality=quality.end, trajectory_sha256=digest)
+    kept = {row["sha256"] for row in rows["artifacts"]} | {row["snapshot_sha256"] for row in rows["snapshots"]}
+    kept |= {c.context_sha256 for c in trajectory.calls}
+    return Done(trajectory, rows, tuple(sorted(kept)))
 
 
 def run_materialize(shop: Workshop, board: Storyboard, trajectory: Trajectory, note: Note) -> Done[tuple[Example, ...]]:
-    """Trajectory to examples and rows."""
-    raise RuntimeError("wired below")
+    """Trajectory to examples and their rows."""
+    config = shop.config.materialize
+    done = materialize(trajectory, board, shop.store, SnapshotStore(shop.store), config, open_counter(config))
+    note(f"{len(done.output)} examples")
+    return done
+
+
+def _policy(shop: Workshop, board: Storyboard) -> Policy:
+    settings = shop.config.replay.policy
+    if settings.name == "recorded":
+        if settings.recording is None:
+            raise ConfigInvalid("no_recording", "replay.policy.name is 'recorded' but replay.policy.recording names no trajectory artifact")
+        return RecordedPolicy(Trajectory.model_validate_json(shop.store.read(settings.recording)))
+    return ScriptedPolicy(board, settings.seed, shop.config.replay, ScriptedCritic())

@@ -69,9 +69,14 @@ def export(
 
     found = export_dataset(lake, kind, to, out, roles=role, splits=split, limit=limit, seed=seed, verified_only=not unverified)
     if as_json:
-        print_json(found.as_json())
-    else:
-        found.print()
+        print_json(found.model_dump(mode="json"))
+        return
+    for name, count in found.rows.items():
+        typer.echo(f"{name:12} {count} examples")
+    for reason, count in found.not_taken.items():
+        if count:
+            typer.echo(f"not taken    {count} ({reason})")
+    typer.echo(f"written to   {out}")
 
 
 def report(
