@@ -1,0 +1,1 @@
+"""Structured checks, by what they look at: plan and lengths, assets, sound, picture, delivery. Each returns findings; none decides."""

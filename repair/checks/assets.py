@@ -1,0 +1,100 @@
+"""Checks of the chosen clips: in the pool, not repeated, near to their query, long enough for their slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from repair.checks.plan import slot_us
+from repair.findings import Finding, found
+from repair.limits import LIMITS, InspectionLimits
+from replay import lineage
+from replay.tool import ToolEnv
+from schemas.state import PoolClip, ProductionState
+from schemas.verdict import DefectCode
+
+
+def asset_findings(state: ProductionState, shots: Iterable[str], env: ToolEnv, limits: InspectionLimits = LIMITS) -> Iterator[Finding]:
+    """Findings on the clips of the given shots."""
+    pool = {c.clip_id: c for c in state.film.task.pool}
+    for sid in shots:
+        asset = state.shots[sid].asset
+        if asset is None:
+            continue
+        clip = pool.get(asset.clip_id)
+        yield from _repeated(state, sid, limits)
+        if clip is None or clip.ref.sha256 != asset.ref.sha256:
+            words = f"clip {asset.clip_id} with these bytes is not in the source pool of {len(pool)} clips"
+            yield found(
+                DefectCode.ASSET_MISMATCH, sid, words, 0.0, 1.0, artifact=asset.ref.sha256, severity="error", hard=True,
+                context={"clip": asset.clip_id},
+            )  # fmt: skip
+            continue
+        yield from _mismatch(state, sid, clip, env, limits)
+        yield from _short(state, sid, clip, limits)
+
+
+def free_clips(state: ProductionState, shot_id: str) -> list[PoolClip]:
+    """Clips that no other shot uses and that were not excluded for this one."""
+    taken = {s.asset.clip_id for sid, s in state.shots.items() if s.asset and sid != shot_id}
+    excluded = set(state.shots[shot_id].excluded_clips)
+    return [c for c in state.film.task.pool if c.clip_id not in taken and c.clip_id not in excluded]
+
+
+def _repeated(state: ProductionState, sid: str, limits: InspectionLimits) -> Iterator[Finding]:
+    asset = state.shots[sid].asset
+    if asset is None:
+        return
+    order = state.film.shot_order
+    place = order.index(sid)
+    for distance in range(1, place + 1):
+        other = state.shots[order[place - distance]].asset
+        if other is not None and other.ref.sha256 == asset.ref.sha256:
+            free = len([c for c in free_clips(state, sid) if c.clip_id != asset.clip_id])
+            near = distance <= limits.repeat_distance
+            words = f"clip {asset.clip_id} is also that of {order[place - distance]}, {distance} shot(s) before; {free} clips are free"
+            yield found(
+                DefectCode.ASSET_REPEATED, sid, words, distance, limits.repeat_distance, artifact=asset.ref.sha256,
+                severity="error" if near else "warning",
+                context={"clip": asset.clip_id, "same_as": order[place - distance], "free_clips": free},
+            )  # fmt: skip
+            return
+
+
+def _mismatch(state: ProductionState, sid: str, clip: PoolClip, env: ToolEnv, limits: InspectionLimits) -> Iterator[Finding]:
+    asset = state.shots[sid].asset
+    if asset is None:
+        return
+    others = [c for c in free_clips(state, sid) if c.clip_id != clip.clip_id]
+    if not others:
+        return
+    query = env.engines.embedder.encode([asset.query], is_query=True)[0]
+    texts = env.engines.embedder.encode([c.text for c in (clip, *others)], is_query=False)
+    likeness = texts @ query
+    best = int(np.argmax(likeness[1:]))
+    gap = float(likeness[1 + best] - likeness[0])
+    if gap > limits.query_gap:
+        words = (
+            f"similarity to the query {likeness[0]:.2f}, the best free clip has {likeness[1 + best]:.2f}; allowed gap {limits.query_gap:g}"
+        )
+        context = {
+            "query": asset.query[:160], "clip": clip.clip_id, "clip_text": clip.text[:160],
+            "better": others[best].clip_id, "better_text": others[best].text[:160],
+        }  # fmt: skip
+        yield found(DefectCode.ASSET_MISMATCH, sid, words, gap, limits.query_gap, artifact=asset.ref.sha256, context=context)
+
+
+def _short(state: ProductionState, sid: str, clip: PoolClip, limits: InspectionLimits) -> Iterator[Finding]:
+    slot = slot_us(state, sid)
+    if slot is None or not lineage.timeline_is_current(state):
+        return
+    hold = slot - clip.duration_us
+    decoration = state.shots[sid].decoration
+    covered = decoration is not None and decoration.placement == "full_frame"
+    if hold > limits.hold_max_us and not covered:
+        words = (
+            f"clip of {clip.duration_us // 1000} ms in a slot of {slot // 1000} ms, allowed to be {limits.hold_max_us // 1000} ms shorter"
+        )
+        context = {"clip_ms": clip.duration_us // 1000, "slot_ms": slot // 1000}
+        yield found(DefectCode.ASSET_TOO_SHORT, sid, words, hold / 1e6, limits.hold_max_us / 1e6, artifact=clip.ref.sha256, context=context)

@@ -1,0 +1,115 @@
+"""Measurements of artifacts, remembered by digest: an artifact that did not change is measured once in a process.
+
+Owns the memory only; what is measured is decided by media.measure, media.frames and the configured text reader. A measurement is a pure
+function of the bytes, so remembering one never changes a result. The memory is bounded; the oldest entries go first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from media.audio import read_wav
+from media.frames import grab_frames
+from media.measure import AudioMeasure, VideoMeasure, check_audio, check_video
+from media.probe import probe
+from replay.tool import ToolEnv
+from schemas.artifact import ArtifactRef
+from schemas.media import MediaInfo
+from schemas.storyboard import TextBox
+
+T = TypeVar("T")
+
+KEPT = 4096
+"""Remembered measurements; frames are not kept, only what was read in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """One frame of an artifact and the lines read in it."""
+
+    image: NDArray[np.uint8]
+    boxes: tuple[TextBox, ...]
+    reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrackEnd:
+    """How a sound ends."""
+
+    level_db: float
+    """RMS of the last 40 ms against the RMS of the whole track, decibels; very low for a track that fades out."""
+
+
+class Measurements:
+    """What is known of artifacts by their digests. Safe for threads; ``taken`` counts real measurements by kind."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._known: OrderedDict[tuple[str, ...], Any] = OrderedDict()
+        self._kept = kept
+        self._lock = Lock()
+        self.taken: Counter[str] = Counter()
+
+    def video(self, ref: ArtifactRef, env: ToolEnv) -> VideoMeasure:
+        """Frames, size, black and still shares of a picture artifact."""
+        return self._once(("video", ref.sha256), lambda: check_video(env.store.path(ref.sha256), env.sandbox))
+
+    def audio(self, ref: ArtifactRef, env: ToolEnv) -> AudioMeasure:
+        """Length, loudness, silent and clipped shares of a sound artifact."""
+        return self._once(("audio", ref.sha256), lambda: check_audio(env.store.path(ref.sha256), env.sandbox))
+
+    def info(self, ref: ArtifactRef, env: ToolEnv) -> MediaInfo:
+        """What a probe says of an artifact."""
+        return self._once(("info", ref.sha256), lambda: probe(env.store.path(ref.sha256), env.sandbox))
+
+    def track_end(self, ref: ArtifactRef, env: ToolEnv) -> TrackEnd:
+        """How a WAV artifact of ours ends."""
+        return self._once(("end", ref.sha256), lambda: _track_end(env.store.read(ref.sha256)))
+
+    def still(self, ref: ArtifactRef, at_us: int, max_side: int, env: ToolEnv) -> Still:
+        """The frame of a picture artifact at a time, and the text that the configured reader finds in it."""
+        reader = env.engines.reader
+
+        def take() -> Still:
+            image = grab_frames(env.store.path(ref.sha256), self.info(ref, env), env.sandbox, [at_us], max_side)[0]
+            return Still(image, reader.read(image), reader.name)
+
+        return self._once(("still", ref.sha256, str(at_us), str(max_side), reader.name), take)
+
+    def _once(self, key: tuple[str, ...], take: Callable[[], T]) -> T:
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                value: T = self._known[key]
+                return value
+        value = take()
+        with self._lock:
+            self.taken[key[0]] += 1
+            self._known[key] = value
+            while len(self._known) > self._kept:
+                self._known.popitem(last=False)
+        return value
+
+
+def _track_end(data: bytes) -> TrackEnd:
+    samples, rate = read_wav(data)
+    whole = _rms(samples)
+    return TrackEnd(_db(_rms(samples[-max(1, rate * 40 // 1000) :]) / whole) if whole > 0 else -120.0)
+
+
+def _rms(samples: NDArray[np.float32]) -> float:
+    return float(np.sqrt(np.mean(np.square(samples, dtype=np.float64)))) if samples.size else 0.0
+
+
+def _db(ratio: float) -> float:
+    return float(20 * np.log10(ratio)) if ratio > 1e-6 else -120.0
+
+
+MEASURED = Measurements()
+"""The memory of this process."""
