@@ -170,7 +170,7 @@ class _Chains:
     def __init__(self, trajectory: Trajectory) -> None:
         self._trajectory = trajectory
         self._calls = {c.call_index: c for c in trajectory.calls}
-        self._committed = {c.orchestrator_call for c in trajectory.calls if c.observation.status is ObservationStatus.COMMITTED}
+        self._committed = {c.orchestrator_call for c in trajectory.calls if _is_product(c)}
         owner = {c.call_index: c.orchestrator_call for c in trajectory.calls}
         self._verifying = {owner.get(r.call_verified) for r in trajectory.repairs if r.call_verified is not None}
         self._failed_mends = {owner.get(r.call_mended) for r in trajectory.repairs if r.outcome != "verified"}
@@ -182,7 +182,7 @@ class _Chains:
             return None
         if call.role is Role.ORCHESTRATOR:
             before = self._calls.get(call.call_index - 1)
-            answers_refusal = before is not None and before.observation.status is ObservationStatus.REFUSED
+            answers_refusal = before is not None and bool(before.observation.blockers)
             return ExampleKind.BLOCKER_RECOVERY if answers_refusal else ExampleKind.TOOL_CALL
         content = call.request.kind if call.request else ""
         kind = CONTENT_KINDS.get(content)
@@ -200,6 +200,11 @@ class _Chains:
             return False
         is_repair = call.request is not None and call.request.kind == "repair_request"
         return not (is_repair and call.orchestrator_call in self._failed_mends)
+
+
+def _is_product(call: Call) -> bool:
+    """The call ended a tool call with a product. An open call that the runtime gave up is closed by a commit with blockers."""
+    return call.observation.status is ObservationStatus.COMMITTED and not call.observation.blockers
 
 
 def _read_context(store: ContextStore, call: Call) -> dict[str, Any]:
