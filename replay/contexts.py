@@ -81,9 +81,9 @@ def _orchestrator(state: ProductionState, calls: Sequence[Call], registry: Regis
         "brief": views.brief(state),
         "progress": views.progress(state),
         "repairs_left": views.repairs_left(state, config),
-        "defects": views.defect_rows(state),
-        "segments": views.segment_rows(state) if first or _touches(calls, "segments", "record") else [],
-        "shots": [views.shot_row(state, s) for s in views.relevant_shots(state, calls, views.MAX_FIRST_ROWS if first else views.MAX_ROWS)],
+        "defects": views.fit(views.defect_rows(state), views.DEFECTS_CHARS),
+        "segments": views.fit(views.segment_rows(state), views.SEGMENTS_CHARS) if first or _touches(calls, "segments", "record") else [],
+        "shots": views.fit([views.shot_row(state, s) for s in views.relevant_shots(state, calls)], views.SHOTS_CHARS),
         "shots_total": len(state.film.shot_order),
         "plan_reflected": state.film.plan_reflected,
         "calls": views.call_rows(calls),
@@ -125,7 +125,7 @@ def _orchestrator_text(view: dict[str, Any]) -> str:
     if view["defects"]:
         parts += ["# Open defects", data("defects", view["defects"])]
     if view["shots"]:
-        shown, total = len(view["shots"]), view["shots_total"]
+        shown, total = sum(1 for s in view["shots"] if "id" in s), view["shots_total"]
         parts += [f"# Shots ({shown} of {total} shown)" if shown < total else f"# Shots ({total})", data("shots", view["shots"])]
     if view.get("pool"):
         parts += ["# Source pool (some of it)", data("pool", view["pool"])]
@@ -149,6 +149,13 @@ def _progress_text(view: dict[str, Any]) -> str:
         lines.append(f"- plan reflected on: {'yes' if view['plan_reflected'] else 'no'}")
     lines.append(f"- repair calls left: {view['repairs_left']}")
     return "\n".join(lines)
+
+
+def _short_schema(node: Any) -> Any:
+    """A JSON Schema without the titles that repeat its property names."""
+    if isinstance(node, dict):
+        return {k: _short_schema(v) for k, v in node.items() if not (k == "title" and isinstance(v, str))}
+    return [_short_schema(v) for v in node] if isinstance(node, list) else node
 
 
 def _content(state: ProductionState, calls: Sequence[Call], pending: Pending) -> RoleContext:
@@ -181,7 +188,7 @@ def _content(state: ProductionState, calls: Sequence[Call], pending: Pending) ->
         "# Evidence",
         data("evidence", request.evidence),
         "# Schema of your answer",
-        canonical_text(request.content_schema),
+        canonical_text(_short_schema(request.content_schema)),
     ]
     if view["latest"] is not None:
         parts += [f"# Your answer was refused (attempt {request.attempt} now)", data("observation", view["latest"])]

@@ -22,13 +22,21 @@ from schemas.verdict import Defect
 
 MAX_ROWS = 24
 """Shot records in a later context; enough for one call's consequences, bounded for films of any length."""
+MAX_LACKING_ROWS = 8
+"""Of those, records shown only because a product is missing: progress names all such shots anyway."""
 MAX_FIRST_ROWS = 48
 """Shot records in a first observation, which shows the whole state as far as the bound allows."""
 MAX_DEFECTS = 24
 MAX_SEGMENTS = 40
 MAX_CLIPS = 10
 OBSERVATION_CHARS = 3_000
+SHOTS_CHARS = 7_000
+DEFECTS_CHARS = 3_500
+SEGMENTS_CHARS = 3_000
 ARGUMENT_CHARS = 160
+OLD_ARGUMENT_CHARS = 60
+RECENT_CALLS = 12
+"""Calls whose arguments are shown at length; of older ones the beginning is enough."""
 EVIDENCE_CHARS = 24_000
 """Bound of one request's evidence. Tools ask in parts when they need more."""
 
@@ -254,13 +262,12 @@ def call_rows(calls: Sequence[Call]) -> list[dict[str, Any]]:
     for call in calls:
         fate[call.orchestrator_call] = call
     rows: list[dict[str, Any]] = []
-    for call in calls:
-        if call.role is not Role.ORCHESTRATOR:
-            continue
+    own = [c for c in calls if c.role is Role.ORCHESTRATOR]
+    for place, call in enumerate(own):
         last = fate[call.call_index]
         row: dict[str, Any] = {"call": call.call_index, "tool": clip(call.tool or "?", 40), "status": last.observation.status.value}
         if call.output.arguments_json:
-            row["arguments"] = clip(call.output.arguments_json, ARGUMENT_CHARS)
+            row["arguments"] = clip(call.output.arguments_json, ARGUMENT_CHARS if place >= len(own) - RECENT_CALLS else OLD_ARGUMENT_CHARS)
         if last.observation.blockers:
             row["status"] = "refused"
             row["codes"] = sorted({b.code.value for b in last.observation.blockers})
@@ -270,22 +277,27 @@ def call_rows(calls: Sequence[Call]) -> list[dict[str, Any]]:
     return rows
 
 
-def relevant_shots(state: ProductionState, calls: Sequence[Call], limit: int) -> list[str]:
-    """Shots worth showing: named by the latest observation, changed by it, with open defects, then those that lack something."""
+def relevant_shots(state: ProductionState, calls: Sequence[Call]) -> list[str]:
+    """Shots worth showing, in film order.
+
+    A first observation shows all (:data:`MAX_FIRST_ROWS` at most). Later ones show those that the latest observation names, those it
+    changed, those with open defects, then some that lack a product (:data:`MAX_ROWS` at most, :data:`MAX_LACKING_ROWS` of the last kind).
+    """
     order = state.film.shot_order
-    if len(order) <= limit:
-        return list(order)
+    if not calls:
+        return list(order[:MAX_FIRST_ROWS])
     wanted: dict[str, None] = {}
-    if calls:
-        latest = calls[-1].observation
-        for blocker in latest.blockers:
-            wanted.update(dict.fromkeys(_SHOT_ID.findall(blocker.subject + " " + blocker.message)))
-        wanted.update(dict.fromkeys(s for name in latest.changed if (s := name.partition(".")[0]) != "film"))
+    latest = calls[-1].observation
+    for blocker in latest.blockers:
+        wanted.update(dict.fromkeys(_SHOT_ID.findall(blocker.subject + " " + blocker.message)))
+    wanted.update(dict.fromkeys(s for name in latest.changed if (s := name.partition(".")[0]) != "film"))
     wanted.update(dict.fromkeys(sid for sid in order if state.shots[sid].open_defects))
+    lack: dict[str, None] = {}
     for fact in (Fact.ASSETS, Fact.NARRATION, Fact.DECORATIONS, Fact.RENDERS):
-        wanted.update(dict.fromkeys(facts.lacking(fact, state)))
-    known = [sid for sid in wanted if sid in state.shots]
-    chosen = set(known[:limit])
+        lack.update(dict.fromkeys(facts.lacking(fact, state)))
+    known = [sid for sid in wanted if sid in state.shots][:MAX_ROWS]
+    spare = [sid for sid in lack if sid in state.shots and sid not in known][: min(MAX_LACKING_ROWS, MAX_ROWS - len(known))]
+    chosen = {*known, *spare}
     return [sid for sid in order if sid in chosen]
 
 

@@ -96,9 +96,9 @@ class PlanShots:
             kind="shot_plan",
             instruction=(
                 "Plan the shots of these segments, in order. The shots' texts, one after the other, are each segment's text copied "
-                "exactly; a shot without narration has an empty text. 'segment' is the number of the segment. The visual query says what should be "
-                f"seen. The target is how long the shot stays, in milliseconds.{longest} Give a spotlight and its brief only where a "
-                "graphic (title, list, number, quote, comparison, chart, lower third) says more than a picture."
+                "exactly; a shot without narration has an empty text. 'segment' is the number of the segment. The visual query says what "
+                f"should be seen. The target is how long the shot stays, in milliseconds.{longest} Give a spotlight and its brief only "
+                "where a graphic (title, list, number, quote, comparison, chart, lower third) says more than a picture."
             ),
             content_schema=content_schema("shot_plan"),
             evidence={

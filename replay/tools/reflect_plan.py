@@ -67,8 +67,8 @@ class ReflectPlan:
             tool_version=self.contract.version,
             kind="plan_reflection",
             instruction=(
-                f"Look at the {what} of this plan. Name shots that do not serve it, each with a code and a short note, and patch what a new "
-                "query or target duration mends. No findings is a good answer for a good plan."
+                f"Look at the {what} of this plan. Name shots that do not serve it, each with a code and a short note, and patch what a "
+                "new query or target duration mends. No findings is a good answer for a good plan."
             ),
             content_schema=content_schema("plan_reflection"),
             evidence={
