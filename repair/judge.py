@@ -6,6 +6,7 @@ frozen: a change of any figure here is a new ``JUDGE_VERSION``.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,11 @@ Image = NDArray[np.uint8]
 
 _WEIGHTS = {"text": 0.55, "contrast": 0.25, "edge": 0.10, "blank": 0.10}
 """Parts of the judge's score. Ours: the paper's audit rubric is not published."""
+
+_WRONG_FIGURE = 0.5
+"""Highest similarity of a text whose figure reads otherwise: one wrong digit is a wrong statement, however many letters agree."""
+
+_FIGURE = re.compile(r"[0-9]+")
 
 _GOOD_CONTRAST = 4.5
 """WCAG 2 AA for body text: full marks from here on."""
@@ -110,7 +116,7 @@ def similarity(expected: str, lines: Sequence[str]) -> float:
     """How well a text was read back, 0 to 1, whatever the line breaks; case, spaces and punctuation do not count.
 
     The best of: the text inside the joined lines, the ratio of matching characters with any run of lines, the share of its words that were
-    read anywhere (for texts set in columns).
+    read anywhere (for texts set in columns). A figure must be read exactly: a text whose digits were not read gets at most 0.5.
     """
     return _match(expected, lines)[0]
 
@@ -169,6 +175,8 @@ def _match(expected: str, lines: Sequence[str]) -> tuple[float, str]:
     words = _words_read(expected, lines)
     if words > best:
         best, read = words, " ".join(lines)
+    if any(figure not in _plain(" ".join(lines)) for figure in _FIGURE.findall(want)):
+        best = min(best, _WRONG_FIGURE)
     return best, read
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from repair.fault_kinds import SYMPTOMS
 from repair.findings import FILM
 from repair.taxonomy import TAXONOMY, Product
 from schemas.canonical import Sha256
@@ -133,8 +134,6 @@ def _made(calls: Sequence[Call], first: int, until: int, defect: Defect) -> Sha2
 
 def _cause(calls: Sequence[Call], defect: Defect, found_at: int, extra: tuple[InjectedFault, ...]) -> str | None:
     """The fault put in on purpose before the finding that such a defect of this subject comes from; the latest one."""
-    from repair.faults import SYMPTOMS
-
     known = [f for call in calls[:found_at] for f in call.faults] + list(extra)
     for fault in reversed(known):
         if fault.subject == defect.subject and defect.code in SYMPTOMS.get(fault.kind, ()):
