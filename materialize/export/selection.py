@@ -72,7 +72,11 @@ class Selection:
                 batch.column("example_id").to_pylist(),
                 strict=True,
             )
-            keep = [i for i, key in enumerate(ids) if key in wanted]
+            keep = []
+            for i, key in enumerate(ids):
+                if key in wanted:
+                    wanted.remove(key)
+                    keep.append(i)
             if keep:
                 yield from batch.take(pa.array(keep, pa.int64())).to_pylist()
 
