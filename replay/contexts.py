@@ -53,8 +53,8 @@ def build_context(state: ProductionState, calls: Sequence[Call], *, registry: Re
 
 
 def orchestrator_calls(calls: Sequence[Call]) -> int:
-    """Calls that count against the budget: the orchestrator's own, refused ones included."""
-    return sum(1 for c in calls if c.role is Role.ORCHESTRATOR and c.output.provenance is not Provenance.RUNTIME)
+    """Calls that count against the budget: every output in an orchestrator's turn, refused ones and other roles' included."""
+    return sum(1 for c in calls if c.orchestrator_call == c.call_index and c.output.provenance is not Provenance.RUNTIME)
 
 
 def refusals_of_request(calls: Sequence[Call], pending: Pending) -> tuple[Observation, ...]:

@@ -15,7 +15,7 @@ from replay.config import ReplayConfig
 from replay.registry import Registry
 from schemas.blocker import Blocker
 from schemas.canonical import canonical_text
-from schemas.contract import Fact, Role
+from schemas.contract import Fact
 from schemas.state import ProductionState
 from schemas.trajectory import Call, Observation, Provenance
 from schemas.verdict import Defect
@@ -262,7 +262,7 @@ def call_rows(calls: Sequence[Call]) -> list[dict[str, Any]]:
     for call in calls:
         fate[call.orchestrator_call] = call
     rows: list[dict[str, Any]] = []
-    own = [c for c in calls if c.role is Role.ORCHESTRATOR]
+    own = [c for c in calls if c.orchestrator_call == c.call_index]
     for place, call in enumerate(own):
         last = fate[call.call_index]
         row: dict[str, Any] = {"call": call.call_index, "tool": clip(call.tool or "?", 40), "status": last.observation.status.value}

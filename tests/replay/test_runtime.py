@@ -102,6 +102,22 @@ def test_the_wrong_role_may_not_answer(tmp_path: Path) -> None:
     assert run.step(content(SEGMENTS, role=Role.CRITIC)).blockers[0].code is BlockerCode.ROLE_MISMATCH
 
 
+def test_an_orchestrator_who_never_speaks_uses_up_the_budget(tmp_path: Path) -> None:
+    run = runtime(tmp_path, budget=3)
+    for _ in range(3):
+        run.step(content("{}"))
+    assert (run.finished, run.orchestrator_calls, run.outcome) == (True, 3, Outcome.INCOMPLETE)
+
+
+def test_an_orchestrator_in_a_generators_turn_uses_up_the_answers_not_the_budget(tmp_path: Path) -> None:
+    run = runtime(tmp_path, content_attempts=2)
+    run.step(call("segment_article", max_sentences=3))
+    for _ in range(2):
+        run.step(call("stitch_video"))
+    assert (run.state.film.pending, run.orchestrator_calls) == (None, 1)
+    assert [c["tool"] for c in run.context().view["calls"]] == ["segment_article"]
+
+
 def test_a_product_refused_after_its_content_lets_the_author_try_again(tmp_path: Path) -> None:
     tries: list[int] = []
 
