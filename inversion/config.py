@@ -56,7 +56,6 @@ class AlignConfig(Frozen):
     """How words are dealt out to shots."""
 
     snap_us: int = Field(default=200_000, ge=0, description="a cut this close to a word border counts as lying on it, microseconds")
-    word_reach_us: int = Field(default=1_500_000, ge=0, description="a word may lie at most this far outside its shot, microseconds")
 
 
 class ShotConfig(Frozen):

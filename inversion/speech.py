@@ -6,7 +6,8 @@ memory does not grow with the length of the film. Must not recognise words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import util
@@ -33,10 +34,36 @@ Samples = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of sound that is recognised in one go: ``span`` on the project's clock, with the speech inside it."""
+    """Sound that is recognised in one go: stretches of the film's sound, in order, laid end to end. Long silences are left out."""
 
-    span: Span
-    speech: tuple[Span, ...]
+    parts: tuple[Span, ...]
+
+    @property
+    def span(self) -> Span:
+        """From the first sound to the last, on the project's clock."""
+        return Span(start_us=self.parts[0].start_us, end_us=self.parts[-1].end_us)
+
+    @property
+    def duration_us(self) -> int:
+        """Length of the sound laid end to end."""
+        return sum(p.duration_us for p in self.parts)
+
+    def sound(self, audio: Samples) -> Samples:
+        """The window's samples out of the film's."""
+        pieces = [audio[samples_at(p.start_us) : samples_at(p.end_us)] for p in self.parts]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def on_film(self, start_us: int, end_us: int) -> tuple[int, int]:
+        """A stretch of the window on the project's clock. It lies in the one part that holds its middle."""
+        middle = (start_us + end_us) // 2
+        offset = 0
+        for k, part in enumerate(self.parts):
+            if middle < offset + part.duration_us or k == len(self.parts) - 1:
+                shift = part.start_us - offset
+                inside = (min(max(t + shift, part.start_us), part.end_us) for t in (start_us, end_us))
+                return (next(inside), next(inside))
+            offset += part.duration_us
+        raise AssertionError("unreachable")
 
 
 def samples_at(us: int) -> int:
@@ -56,7 +83,9 @@ def _session() -> Any:
         raise EngineMissing("faster_whisper_missing", "voice activity needs the package faster-whisper", "pip install faster-whisper")
     weights = Path(found.origin).parent / "assets" / "silero_vad_v6.onnx"
     if not weights.is_file():
-        raise EngineMissing("vad_weights_missing", f"no {weights.name} in the package faster-whisper", "pip install 'faster-whisper>=1.2.1,<2'")
+        raise EngineMissing(
+            "vad_weights_missing", f"no {weights.name} in the package faster-whisper", "pip install 'faster-whisper>=1.2.1,<2'"
+        )
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -88,7 +117,9 @@ def speech_probabilities(audio: Samples) -> NDArray[np.float32]:
     return out
 
 
-def speech_spans(probabilities: NDArray[np.float32], length: int, *, threshold: float = 0.5, min_silence_us: int = 500_000) -> tuple[Span, ...]:
+def speech_spans(
+    probabilities: NDArray[np.float32], length: int, *, threshold: float = 0.5, min_silence_us: int = 500_000
+) -> tuple[Span, ...]:
     """Spans of speech, in order and apart by at least ``min_silence_us``; no padding is added.
 
     Args:
@@ -118,37 +149,110 @@ def speech_spans(probabilities: NDArray[np.float32], length: int, *, threshold: 
     return tuple(Span(start_us=us_at(a * HOP), end_us=us_at(min(b * HOP, length))) for a, b in joined)
 
 
-def cut_windows(speech: Sequence[Span], duration_us: int, *, longest_us: int, join_us: int, pad_us: int) -> tuple[Window, ...]:
-    """Group speech into windows to be recognised.
+def split_long(spans: Sequence[Span], probabilities: NDArray[np.float32], longest_us: int) -> tuple[Span, ...]:
+    """Cut spans over ``longest_us`` where speech is least likely, so that no span is longer."""
+    out: list[Span] = []
+    todo = list(reversed(spans))
+    while todo:
+        span = todo.pop()
+        if span.duration_us <= longest_us:
+            out.append(span)
+            continue
+        low = samples_at(span.start_us + longest_us // 3) // HOP
+        high = max(low + 1, samples_at(span.start_us + longest_us) // HOP)
+        cut = us_at((low + int(np.argmin(probabilities[low:high]))) * HOP)
+        out.append(Span(start_us=span.start_us, end_us=cut))
+        todo.append(Span(start_us=cut, end_us=span.end_us))
+    return tuple(out)
 
-    A window never spans a silence of ``join_us`` or more and is at most ``longest_us`` long, padding included; a single span that is
-    longer is cut into equal parts. Windows do not overlap.
+
+def cut_windows(speech: Sequence[Span], duration_us: int, *, longest_us: int, keep_us: int, pad_us: int) -> tuple[Window, ...]:
+    """Pack speech into as few windows as sensible, cut at long pauses rather than short ones.
+
+    The optimum of: one for each window plus a price of at most one for each cut, the higher the shorter the pause it falls into.
 
     Args:
-        speech: spans in order.
+        speech: spans in order, each at most ``longest_us - 2 * pad_us`` long.
         duration_us: length of the sound; padding stays inside it.
-        longest_us: longest window.
-        join_us: spans closer than this may share a window.
-        pad_us: sound added on both sides, at most half the silence there.
+        longest_us: longest window, silences shortened.
+        keep_us: at most this much of a silence is kept between two spans of one window, half of it on either side.
+        pad_us: silence kept before the first and after the last span of a window, at most half of what there is.
     """
-    pieces: list[Span] = []
+    count = len(speech)
+    gap = [speech[k + 1].start_us - speech[k].end_us for k in range(count - 1)]
     room = longest_us - 2 * pad_us
-    for span in speech:
-        parts = max(1, -(-span.duration_us // room))
-        for k in range(parts):
-            a = span.start_us + span.duration_us * k // parts
-            b = span.start_us + span.duration_us * (k + 1) // parts
-            pieces.append(Span(start_us=a, end_us=b))
-    groups: list[list[Span]] = []
-    for piece in pieces:
-        if groups and piece.start_us - groups[-1][-1].end_us < join_us and piece.end_us - groups[-1][0].start_us <= room:
-            groups[-1].append(piece)
-        else:
-            groups.append([piece])
+    best = [0.0] + [float("inf")] * count
+    came = [0] * (count + 1)
+    for first in range(count):
+        length = 0
+        for last in range(first, count):
+            length += speech[last].duration_us + (min(gap[last - 1], keep_us) if last > first else 0)
+            if length > room and last > first:
+                break
+            price = _cut_price(gap[last]) if last < count - 1 else 0.0
+            total = best[first] + 1.0 + price
+            if total < best[last + 1]:
+                best[last + 1], came[last + 1] = total, first
+    edges = [count]
+    while edges[-1] > 0:
+        edges.append(came[edges[-1]])
+    edges.reverse()
     windows: list[Window] = []
-    for k, group in enumerate(groups):
-        left = 0 if k == 0 else (groups[k - 1][-1].end_us + group[0].start_us) // 2
-        right = duration_us if k == len(groups) - 1 else (group[-1].end_us + groups[k + 1][0].start_us) // 2
-        span = Span(start_us=max(left, group[0].start_us - pad_us), end_us=min(right, group[-1].end_us + pad_us))
-        windows.append(Window(span, tuple(group)))
+    for first, end in itertools.pairwise(edges):
+        left = speech[first].start_us - (speech[first - 1].end_us if first else 0)
+        right = (speech[end].start_us if end < count else duration_us) - speech[end - 1].end_us
+        start = speech[first].start_us - min(pad_us, left // 2 if first else left)
+        parts: list[Span] = []
+        for k in range(first, end - 1):
+            if gap[k] > keep_us:
+                parts.append(Span(start_us=start, end_us=speech[k].end_us + keep_us // 2))
+                start = speech[k + 1].start_us - keep_us // 2
+        parts.append(Span(start_us=start, end_us=speech[end - 1].end_us + min(pad_us, right // 2 if end < count else right)))
+        windows.append(Window(tuple(parts)))
     return tuple(windows)
+
+
+def _cut_price(pause_us: int) -> float:
+    """Price of ending a window in a pause: 1 for none, 0 from 0.8 s."""
+    return max(0.0, 1.0 - pause_us / 800_000)
+
+
+def covered_us(spans: Sequence[Span], by: Sequence[Span]) -> int:
+    """Microseconds of ``spans`` that lie inside ``by``. Both in order and without overlap among themselves."""
+    total = 0
+    k = 0
+    for span in spans:
+        while k < len(by) and by[k].end_us <= span.start_us:
+            k += 1
+        j = k
+        while j < len(by) and by[j].start_us < span.end_us:
+            total += span.overlap_us(by[j])
+            j += 1
+    return total
+
+
+def merge_spans(spans: Iterable[Span], join_us: int = 0) -> tuple[Span, ...]:
+    """Spans in order, those at most ``join_us`` apart made one."""
+    out: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start_us, s.end_us)):
+        if out and span.start_us - out[-1].end_us <= join_us:
+            out[-1] = Span(start_us=out[-1].start_us, end_us=max(out[-1].end_us, span.end_us))
+        else:
+            out.append(span)
+    return tuple(out)
+
+
+def without(spans: Sequence[Span], holes: Sequence[Span]) -> tuple[Span, ...]:
+    """What is left of ``spans`` outside ``holes``; both in order and without overlap among themselves."""
+    out: list[Span] = []
+    for span in spans:
+        at = span.start_us
+        for hole in holes:
+            if hole.end_us <= at or hole.start_us >= span.end_us:
+                continue
+            if hole.start_us > at:
+                out.append(Span(start_us=at, end_us=hole.start_us))
+            at = max(at, hole.end_us)
+        if at < span.end_us:
+            out.append(Span(start_us=at, end_us=span.end_us))
+    return tuple(out)

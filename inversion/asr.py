@@ -1,0 +1,177 @@
+"""Recognisers: who turns sound into text with times. One protocol, faster-whisper as the embedded default.
+
+A recogniser hears one window of 16 kHz sound and answers on that window's own clock; guards, forced alignment and the film's clock are
+the business of inversion.listen. No recogniser samples at random: a second, slower try uses a wider beam instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+from inversion.config import AsrConfig
+from inversion.speech import Samples
+from inversion.transcript import SpokenSegment, TimedPiece, clean_text, words_from_pieces
+from schemas.errors import ConfigInvalid, EngineMissing
+from schemas.storyboard import WordTiming
+from schemas.time import US
+
+ASSETS = ("whisper-base", "whisper-tiny-en")
+"""Model names that come from package registries (media.assets)."""
+
+PROMPTS = {"zh": "以下是普通话的句子。"}
+"""Text shown to Whisper before the sound: keeps Chinese simplified and punctuated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a recogniser heard in one window; times count from the window's first sample."""
+
+    segments: tuple[SpokenSegment, ...]
+    language: str | None = None
+
+    @property
+    def confidence(self) -> float | None:
+        """Mean confidence of the segments that have one."""
+        known = [s.confidence for s in self.segments if s.confidence is not None]
+        return sum(known) / len(known) if known else None
+
+
+class Recogniser(Protocol):
+    """Turns sound into words."""
+
+    name: str
+    """Engine, version and model, for the record."""
+    longest_us: int
+    """Longest window it takes at once."""
+    takes_whole: bool
+    """Wants the whole sound at once, silences included, because it finds speech itself."""
+    gives_aligned: bool
+    """Its word times are already forced-aligned."""
+
+    def detect(self, sound: Samples) -> Mapping[str, float]:
+        """Probability of each language, ISO 639-1; empty where the engine cannot tell without recognising."""
+        ...
+
+    def recognise(self, sound: Samples, language: str | None, *, careful: bool = False) -> Heard:
+        """Recognise one window. ``careful`` asks for a slower second try."""
+        ...
+
+
+def probability(average_log: float | None) -> float | None:
+    """Mean token probability from a mean log probability, in 0..1."""
+    return None if average_log is None else min(1.0, max(0.0, math.exp(average_log)))
+
+
+class FasterWhisper:
+    """Whisper through CTranslate2: sequential, not conditioned on its own earlier text, greedy or with a small beam."""
+
+    longest_us = 28 * US
+    takes_whole = False
+    gives_aligned = False
+
+    def __init__(self, config: AsrConfig) -> None:
+        self._config = config
+        self._model = _load(config.model, config.device, config.compute_type, config.cpu_threads)
+        self.name = f"faster-whisper {metadata.version('faster-whisper')} {Path(config.model).name} {config.compute_type}"
+
+    def detect(self, sound: Samples) -> Mapping[str, float]:
+        """Probability of each language from the first 30 s."""
+        if not self._model.model.is_multilingual:
+            return {"en": 1.0}
+        return dict(self._model.detect_language(audio=sound)[2])
+
+    def recognise(self, sound: Samples, language: str | None, *, careful: bool = False) -> Heard:
+        """One window of at most 28 s. A result that looks like a loop or a guess is tried once more with a wider beam."""
+        first = self._once(sound, language, 5 if careful else self._config.beam_size, careful)
+        if careful or not first[1]:
+            return first[0]
+        second = self._once(sound, language, 5, True)
+        return second[0] if (second[0].confidence or 0.0) > (first[0].confidence or 0.0) or not second[1] else first[0]
+
+    def _once(self, sound: Samples, language: str | None, beam: int, careful: bool) -> tuple[Heard, bool]:
+        """(what was heard, whether it looks wrong)."""
+        prompt = PROMPTS.get(language or "")
+        found, info = self._model.transcribe(
+            sound,
+            language=language,
+            beam_size=beam,
+            temperature=[0.0],
+            condition_on_previous_text=False,
+            initial_prompt=prompt,
+            vad_filter=False,
+            word_timestamps=True,
+            no_speech_threshold=self._config.no_speech_threshold,
+            no_repeat_ngram_size=6 if careful else 0,
+        )
+        segments: list[SpokenSegment] = []
+        is_doubtful = False
+        for s in found:
+            if prompt is not None and clean_text(s.text) == prompt:
+                continue
+            is_doubtful = is_doubtful or s.compression_ratio > 2.4 or s.avg_logprob < -1.0
+            pieces = [TimedPiece(w.word, round(w.start * US), round(w.end * US), float(w.probability)) for w in s.words or ()]
+            if not pieces:
+                pieces = [TimedPiece(s.text, None, None, probability(s.avg_logprob))]
+            segments.append(
+                SpokenSegment(
+                    words_from_pieces(pieces, WordTiming.RECOGNISED),
+                    round(s.start * US),
+                    round(s.end * US),
+                    probability(s.avg_logprob),
+                    float(s.no_speech_prob),
+                )
+            )
+        return Heard(tuple(segments), info.language), is_doubtful
+
+
+@lru_cache(maxsize=2)
+def _load(model: str, device: str, compute_type: str, threads: int) -> Any:
+    try:
+        from faster_whisper import WhisperModel
+    except ImportError as error:
+        raise EngineMissing(
+            "faster_whisper_missing", f"speech recognition needs faster-whisper: {error}", "pip install faster-whisper"
+        ) from error
+    where = str(_asset(model)) if model in ASSETS else model
+    try:
+        return WhisperModel(where, device=device, compute_type=compute_type, cpu_threads=threads, num_workers=1)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise EngineMissing(
+            "asr_model_missing",
+            f"no Whisper model at {model!r}: {error}",
+            f"set inversion.asr.model to one of {', '.join(ASSETS)}, a folder with a CTranslate2 model, or a hub name that can be reached",
+        ) from error
+
+
+def _asset(name: str) -> Path:
+    from media.assets import asset
+
+    return asset(name)
+
+
+def recogniser(config: AsrConfig) -> Recogniser:
+    """The configured recogniser; models are loaded once a process.
+
+    Raises:
+        EngineMissing: the engine or its model is not installed.
+        ConfigInvalid: the endpoint has no URL.
+    """
+    if config.engine == "endpoint":
+        from inversion.endpoint import EndpointRecogniser
+
+        if config.endpoint_url is None:
+            raise ConfigInvalid(
+                "endpoint_url_missing", "asr.engine is 'endpoint' and asr.endpoint_url is not set", "set inversion.asr.endpoint_url"
+            )
+        return EndpointRecogniser(config)
+    if config.engine == "whisperx":
+        from inversion.whisperx import WhisperXRecogniser
+
+        return WhisperXRecogniser(config)
+    return FasterWhisper(config)

@@ -1,0 +1,254 @@
+"""From sound to a transcript: windows, recognition, forced alignment, guards, one clock.
+
+The order is fixed: find speech; recognise window by window; align English words; throw out what was said in silence; listen again to
+speech that was passed over; collapse loops; give every word its place in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from statistics import median
+
+from inversion import force
+from inversion.asr import Recogniser
+from inversion.config import InversionConfig
+from inversion.guards import (
+    HEARD_AGAIN,
+    collapse_loops,
+    drop_notes,
+    drop_silent,
+    in_order,
+    passed_over,
+    speech_covered,
+    split_at_silence,
+    word_spans,
+)
+from inversion.speech import Samples, Window, cut_windows, merge_spans, speech_probabilities, speech_spans, split_long, us_at
+from inversion.transcript import SpokenSegment, SpokenWord, Transcript
+from inversion.words import settle, trim_to_speech
+from schemas.storyboard import WordTiming
+from schemas.time import US, Span
+
+Note = Callable[[str], None]
+
+_FINE_US = 100_000
+"""Silences this long are seen inside speech: windows are cut at them, word times trimmed to them."""
+_KEEP_US = 1_000_000
+_PAD_US = 200_000
+_SURE = 0.8
+"""A language this probable in one window needs no second opinion."""
+_OPINIONS = 3
+_FAR_US = 600_000
+"""Aligned words that lie further than this (in the middle) from where they were recognised are not believed."""
+_SECOND_TRIES = 24
+"""Passed-over stretches listened to again, at most; the longest first."""
+_SECOND_CONFIDENCE = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """Where somebody speaks: ``fine`` with silences from 0.1 s cut out, ``spans`` with those of the configured length."""
+
+    fine: tuple[Span, ...]
+    spans: tuple[Span, ...]
+    windows: tuple[Window, ...]
+
+
+def find_speech(audio: Samples, config: InversionConfig, longest_us: int = 28 * US) -> Speech:
+    """Speech of a film and the windows to recognise it in, each at most ``longest_us`` long."""
+    probabilities = speech_probabilities(audio)
+    fine = speech_spans(probabilities, len(audio), threshold=config.asr.vad_threshold, min_silence_us=_FINE_US)
+    short = split_long(fine, probabilities, longest_us - 2 * _PAD_US - US // 2)
+    windows = cut_windows(short, us_at(len(audio)), longest_us=longest_us, keep_us=_KEEP_US, pad_us=_PAD_US)
+    return Speech(fine, merge_spans(fine, config.asr.vad_min_silence_ms * 1000 - 1), windows)
+
+
+def transcribe(
+    audio: Samples,
+    recogniser: Recogniser,
+    config: InversionConfig,
+    *,
+    language: str | None = None,
+    note: Note | None = None,
+) -> Transcript:
+    """All that is said in a film's sound.
+
+    Args:
+        audio: 16 kHz mono, sample 0 at the first presented frame.
+        recogniser: who listens.
+        config: thresholds of the guards.
+        language: ISO 639-1 where it is known; else it is detected (up to three windows are asked).
+        note: told of progress.
+
+    Returns:
+        A transcript with every word timed; without segments where nobody speaks.
+    """
+    tell = note or (lambda _: None)
+    duration_us = us_at(len(audio))
+    speech = find_speech(audio, config, recogniser.longest_us)
+    windows = (Window((Span(start_us=0, end_us=duration_us),)),) if recogniser.takes_whole and speech.windows else speech.windows
+    sure: float | None = None
+    if language is None and windows:
+        language, sure = _language(audio, windows, recogniser)
+    segments: list[SpokenSegment] = []
+    for number, window in enumerate(windows, 1):
+        heard, named = _window(audio, window, recogniser, config, language)
+        language = language or named
+        segments.extend(heard)
+        tell(f"heard {number} of {len(windows)} windows")
+    kept, dropped = drop_silent(drop_notes(_trimmed(segments, speech.fine)), speech.fine, config.timing.hallucination_share)
+    again = _listen_again(audio, kept, speech, recogniser, config, language or "en")
+    if again:
+        tell(f"listened again to speech that was passed over: {len(again)} segments found")
+    found = finish((*kept, *again), duration_us, config)
+    flags = [f"dropped_in_silence:{dropped}"] if dropped else []
+    flags += [f"heard_again:{len(again)}"] if again else []
+    return Transcript(
+        segments=found,
+        language=language or "und",
+        language_confidence=sure,
+        engines=_engines(recogniser, found, bool(windows)),
+        speech=speech.spans,
+        speech_covered=speech_covered(found, speech.spans),
+        flags=tuple(flags),
+    )
+
+
+def finish(segments: Sequence[SpokenSegment], duration_us: int, config: InversionConfig) -> tuple[SpokenSegment, ...]:
+    """The last guards, the same for every back end: order, loops, times for all words, splits at long silences."""
+    looped = collapse_loops(in_order(segments), config.timing.loop_repeats)
+    timed = settle(looped, duration_us, config.timing.max_word_us)
+    return split_at_silence(timed, config.timing.split_silence_us)
+
+
+def _engines(recogniser: Recogniser, segments: Sequence[SpokenSegment], heard: bool) -> dict[str, str]:
+    out = {"vad": f"silero v6 (faster-whisper {metadata.version('faster-whisper')})"}
+    if heard:
+        out["asr"] = recogniser.name
+    if any(w.timing is WordTiming.ALIGNED for s in segments for w in s.words) and not recogniser.gives_aligned:
+        out["aligner"] = force.name()
+    return out
+
+
+def _language(audio: Samples, windows: Sequence[Window], recogniser: Recogniser) -> tuple[str | None, float | None]:
+    """Most probable language over the longest windows; asks for further opinions while unsure."""
+    by_length = sorted(range(len(windows)), key=lambda k: (-windows[k].duration_us, k))
+    votes: dict[str, float] = {}
+    asked = 0
+    for k in by_length[:_OPINIONS]:
+        for code, probability in recogniser.detect(windows[k].sound(audio)).items():
+            votes[code] = votes.get(code, 0.0) + probability
+        asked += 1
+        if votes and max(votes.values()) / asked >= _SURE:
+            break
+    if not votes:
+        return None, None
+    best = min(votes, key=lambda code: (-votes[code], code))
+    return best, votes[best] / asked
+
+
+def _window(
+    audio: Samples, window: Window, recogniser: Recogniser, config: InversionConfig, language: str | None, careful: bool = False
+) -> tuple[list[SpokenSegment], str | None]:
+    """What is said in one window, on the film's clock."""
+    sound = window.sound(audio)
+    heard = recogniser.recognise(sound, language, careful=careful)
+    segments: Sequence[SpokenSegment] = drop_notes(heard.segments)
+    spoken = language or heard.language
+    if config.timing.aligner == "pocketsphinx" and spoken in force.LANGUAGES and segments and not recogniser.gives_aligned:
+        segments = aligned(sound, segments)
+    return [_on_film(s, window) for s in segments], heard.language
+
+
+def aligned(sound: Samples, segments: Sequence[SpokenSegment]) -> tuple[SpokenSegment, ...]:
+    """English segments of one window with times from forced alignment: the whole window at once, else segment by segment, else as
+    they were recognised."""
+    words = [w for s in segments for w in s.words]
+    found = force.align_words(sound, [w.text for w in words])
+    if found is not None and _believable(words, found):
+        return _with_times(segments, found)
+    if len(segments) == 1:
+        return tuple(segments)
+    out: list[SpokenSegment] = []
+    for segment in segments:
+        starts = [w.start_us for w in segment.words if w.start_us is not None]
+        ends = [w.end_us for w in segment.words if w.end_us is not None]
+        if not starts or not ends:
+            out.append(segment)
+            continue
+        first = max(0, min(starts) - 300_000)
+        piece = sound[first * 16 // 1000 : (max(ends) + 300_000) * 16 // 1000]
+        part = force.align_words(piece, [w.text for w in segment.words])
+        moved = None if part is None else [None if t is None else (t[0] + first, t[1] + first) for t in part]
+        out.extend(_with_times((segment,), moved) if moved is not None and _believable(segment.words, moved) else (segment,))
+    return tuple(out)
+
+
+def _believable(words: Sequence[SpokenWord], found: Sequence[tuple[int, int] | None]) -> bool:
+    apart = [abs(w.start_us - t[0]) for w, t in zip(words, found, strict=True) if w.start_us is not None and t is not None]
+    return not apart or median(apart) <= _FAR_US
+
+
+def _with_times(segments: Sequence[SpokenSegment], found: Sequence[tuple[int, int] | None]) -> tuple[SpokenSegment, ...]:
+    times = iter(found)
+    out: list[SpokenSegment] = []
+    for segment in segments:
+        words: list[SpokenWord] = []
+        for word in segment.words:
+            span = next(times)
+            if span is None:
+                words.append(replace(word, start_us=None, end_us=None))
+            else:
+                words.append(replace(word, start_us=span[0], end_us=span[1], timing=WordTiming.ALIGNED))
+        out.append(replace(segment, words=tuple(words)))
+    return tuple(out)
+
+
+def _on_film(segment: SpokenSegment, window: Window) -> SpokenSegment:
+    words: list[SpokenWord] = []
+    for word in segment.words:
+        if word.start_us is None or word.end_us is None:
+            words.append(word)
+        else:
+            start, end = window.on_film(word.start_us, word.end_us)
+            words.append(replace(word, start_us=start, end_us=end))
+    timed = [w for w in words if w.start_us is not None and w.end_us is not None]
+    if timed:
+        return replace(segment, words=tuple(words), start_us=timed[0].start_us, end_us=timed[-1].end_us)
+    start, end = window.on_film(segment.start_us or 0, segment.end_us if segment.end_us is not None else window.duration_us)
+    return replace(segment, words=tuple(words), start_us=start, end_us=end)
+
+
+def _trimmed(segments: Sequence[SpokenSegment], fine: Sequence[Span]) -> list[SpokenSegment]:
+    words = iter(trim_to_speech([w for s in segments for w in s.words], fine))
+    return [replace(s, words=tuple(next(words) for _ in s.words)) for s in segments]
+
+
+def _listen_again(
+    audio: Samples, segments: Sequence[SpokenSegment], speech: Speech, recogniser: Recogniser, config: InversionConfig, language: str
+) -> tuple[SpokenSegment, ...]:
+    """Segments found in speech that no word covered."""
+    if recogniser.takes_whole:
+        return ()
+    missed = passed_over(segments, speech.spans, config.timing.uncovered_us)
+    missed = tuple(sorted(sorted(missed, key=lambda s: (-s.duration_us, s.start_us))[:_SECOND_TRIES], key=lambda s: s.start_us))
+    if not missed:
+        return ()
+    room = recogniser.longest_us - 2 * _PAD_US
+    short = [s if s.duration_us <= room else Span(start_us=s.start_us, end_us=s.start_us + room) for s in missed]
+    windows = cut_windows(short, us_at(len(audio)), longest_us=recogniser.longest_us, keep_us=0, pad_us=_PAD_US)
+    out: list[SpokenSegment] = []
+    taken = word_spans(segments)
+    for window in windows:
+        votes = recogniser.detect(window.sound(audio))
+        best = max(votes, key=lambda code: (votes[code], code)) if votes else language
+        spoken = best if votes and votes[best] >= _SURE else language
+        heard, _ = _window(audio, window, recogniser, config, spoken, careful=True)
+        for segment in drop_silent(_trimmed(heard, speech.fine), speech.fine, 0.5)[0]:
+            own = word_spans((segment,))
+            clash = sum(a.overlap_us(b) for a in own for b in taken)
+            if (segment.confidence or 0.0) >= _SECOND_CONFIDENCE and clash * 2 <= sum(s.duration_us for s in own):
+                out.append(replace(segment, language=spoken if spoken != language else None).flagged(HEARD_AGAIN))
+    return tuple(out)
