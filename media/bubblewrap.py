@@ -139,7 +139,7 @@ class _Namespace:
         try:
             if os.path.samestat(os.stat(root), os.stat("/")):
                 return None  # it has not moved into its own root yet
-            held = os.statvfs(f"{root}/tmp")
+            held = os.statvfs(f"{root}/tmp")  # noqa: S108
         except OSError:
             return None
         return Halt.TMP if held.f_files - held.f_ffree > MOST_TMP_FILES and held.f_files > 0 else None
