@@ -61,11 +61,7 @@ def _head(report: ExportReport) -> dict[str, Any]:
                 "data_files": [{"split": split, "path": f"data/{split}-*.parquet"} for split in report.rows],
             }
         ],
-        "dataset_info": {
-            "config_name": "sft",
-            "features": features_yaml(),
-            "splits": [{"name": split, "num_examples": n} for split, n in report.rows.items()],
-        },
+        "dataset_info": {"config_name": "sft", "features": features_yaml()},
     }
 
 
