@@ -14,7 +14,7 @@ from schemas.errors import ConfigInvalid
 
 def show_tools(as_json: bool) -> list[dict[str, Any]]:
     """All contracts: printed as a table, or returned as the schemas a model is given."""
-    contracts = [t.contract for t in full_registry().tools]
+    contracts = list(full_registry().contracts())
     if not as_json:
         table = Table(box=None, pad_edge=False)
         for name in ("tool", "needs", "produces", "inside", "summary"):
@@ -32,7 +32,7 @@ def show_tool(name: str, as_json: bool) -> dict[str, Any]:
     Raises:
         ConfigInvalid: no such tool.
     """
-    contracts = {t.contract.name: t.contract for t in full_registry().tools}
+    contracts = {c.name: c for c in full_registry().contracts()}
     if name not in contracts:
         raise ConfigInvalid("unknown_tool", f"there is no tool {name!r}", f"the tools are {', '.join(sorted(contracts))}")
     c = contracts[name]
