@@ -64,6 +64,28 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
     return [record for record, _, _ in _lines(b"".join(durable.read_chunks(path)), path.name)]
 
 
+def is_journal(path: Path) -> bool:
+    """The file begins as a journal does."""
+    with path.open("rb") as f:
+        return f.read(18) == b'{"seq":0,"chain":"'
+
+
+def discard(path: Path) -> None:
+    """Remove a journal whose run is committed; the artifacts that only it names become garbage. No error if there is none.
+
+    Raises:
+        LockHeld: another process has it open.
+        StorageFault: it cannot be removed.
+    """
+    if not path.exists():
+        return
+    try:
+        with durable.exclusive(path, f"the journal {path.name}"):
+            durable.remove(path)
+    except OSError as error:
+        raise durable.fault_from(error, f"removing {path.name}") from error
+
+
 class Journal:
     """One journal, open for appending by this process alone. After a failed append it accepts no more; open it anew."""
 

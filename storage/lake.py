@@ -21,9 +21,10 @@ import sqlalchemy as sa
 from schemas.canonical import Sha256, digest_of
 from schemas.errors import AlreadyDone, ConfigInvalid, DigestMismatch, SchemaMismatch, StorageFault
 from schemas.tables import TABLE
-from storage import arrow, durable, history
+from storage import arrow, durable, history, upkeep
 from storage.artifacts import ArtifactStore, is_digest
-from storage.history import DataFile, LakeVersion, StageRecord, Status
+from storage.fsck import FsckReport, fsck
+from storage.history import DataFile, LakeVersion, StageRecord
 from storage.ledger import ARTIFACT_REF, FAILURE, STAGE_RUN, Ledger, sqlite_url
 from storage.marker import open_marker
 from storage.snapshots import SnapshotStore
@@ -36,17 +37,17 @@ _WORD = re.compile(r"[a-z][a-z0-9_]{0,40}")
 class StageCommit:
     """What one finished stage wants to be true.
 
-    ``scope`` is what is replaced: a commit takes the place of the older one with the same (stage, scope). ``rows`` maps table names to rows
-    of deterministic columns. ``artifacts`` lists digests that must be kept and must be there; digests in ``*sha256`` columns are added
-    if the store has them. ``retires`` names further (stage, scope) pairs whose rows end with this commit, e.g. later stages of a project
-    that is now rejected.
+    ``status`` is done or rejected. ``scope`` is what is replaced: a commit takes the place of the older one with the same (stage, scope).
+    ``rows`` maps table names to rows of deterministic columns. ``artifacts`` lists digests that must be kept and must be there; digests in
+    ``*sha256`` columns are added if the store has them. ``retires`` names further (stage, scope) pairs whose rows end with this commit,
+    e.g. later stages of a project that is now rejected.
     """
 
     stage: str
     stage_key: str
     subject: str
     scope: str
-    status: Status
+    status: str
     output_sha256: Sha256 | None = None
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     artifacts: tuple[Sha256, ...] = ()
@@ -127,7 +128,7 @@ class Lake:
         tables = self._tables(commit)
         references = self._references(commit)
         needed = sorted(references | self._records(commit))
-        files = self._write(commit.stage, tables)
+        files = self.write_tables(commit.stage, tables)
         try:
             with self.ledger.writing() as con:
                 if history.live_run(con, stage_key=commit.stage_key) is not None:
@@ -194,7 +195,7 @@ class Lake:
         with self.ledger.reading() as con:
             if con.execute(sa.select(FAILURE).where(FAILURE.c.failure_id == failure_id)).first() is not None:
                 return failure_id
-        files = self._write("failure", {"failures": table})
+        files = self.write_tables("failure", {"failures": table})
         try:
             with self.ledger.writing() as con:
                 version = history.next_version(con, _now_us(), kind="failure", stage=stage, subject=subject, run_id=run_id)
@@ -239,8 +240,8 @@ class Lake:
         manifests = [self.snapshots.manifest(row["snapshot_id"]) for row in commit.rows.get("snapshots", [])]
         return {d for m in manifests for d in (m.film_record, m.task_record, *(shot for _, shot in m.shot_records))}
 
-    def _write(self, stage: str, tables: dict[str, pa.Table]) -> list[DataFile]:
-        """Write one Parquet file for each table, durable on return and named by nothing yet."""
+    def write_tables(self, stage: str, tables: dict[str, pa.Table]) -> list[DataFile]:
+        """Write one Parquet file for each table; durable on return, and part of no version until the ledger says so."""
         files: list[DataFile] = []
         moves: list[tuple[Path, Path]] = []
         with self._latch.writing("writing Parquet files"):
@@ -344,6 +345,18 @@ class Lake:
         except (OSError, pa.ArrowException) as error:
             raise StorageFault("unreadable", f"{file.path} cannot be read: {error}", "run `fsck` on the lake") from error
         return arrow.without_keys(table, file.dead)
+
+    def compact(self, *, target_bytes: int = upkeep.TARGET_BYTES) -> upkeep.Compaction:
+        """Merge small files; see :func:`storage.upkeep.compact`."""
+        return upkeep.compact(self, target_bytes=target_bytes)
+
+    def gc(self, *, grace_s: float = upkeep.GRACE_S, keep_versions: int | None = None, dry_run: bool = False) -> upkeep.Collection:
+        """Remove what nothing refers to; see :func:`storage.upkeep.collect`."""
+        return upkeep.collect(self, grace_s=grace_s, keep_versions=keep_versions, dry_run=dry_run)
+
+    def fsck(self) -> FsckReport:
+        """Check every byte and every reference, changing nothing; see :func:`storage.fsck.fsck`."""
+        return fsck(self)
 
     def verify(self, files: Iterable[DataFile]) -> None:
         """Check the digests of files that this object has not met yet, or that changed since.

@@ -137,14 +137,14 @@ class Ledger:
     def _prepare(self, lake_id: str) -> None:
         with self._engine.connect() as con:
             con.execution_options(reading=True)
-            known = sa.inspect(con).has_table("meta") and dict(con.execute(sa.select(META.c.name, META.c.value)).tuples().all())
+            known = _meta(con) if sa.inspect(con).has_table("meta") else {}
         if not known:
             with self._engine.begin() as con:
                 self._serialise(con)
                 METADATA.create_all(con)
                 if not con.execute(sa.select(META)).first():
                     con.execute(sa.insert(META), [{"name": "version", "value": LEDGER_VERSION}, {"name": "lake_id", "value": lake_id}])
-                known = dict(con.execute(sa.select(META.c.name, META.c.value)).tuples().all())
+                known = _meta(con)
         if known["version"] != LEDGER_VERSION:
             raise SchemaMismatch("ledger_version", f"the ledger is of version {known['version']}, expected {LEDGER_VERSION}")
         if known["lake_id"] != lake_id:
@@ -207,6 +207,10 @@ class Ledger:
         except DBAPIError as error:
             return [str(error.orig)]
         return [f for f in found if f != "ok"]
+
+
+def _meta(con: sa.Connection) -> dict[str, str]:
+    return {str(name): str(value) for name, value in con.execute(sa.select(META.c.name, META.c.value))}
 
 
 def sqlite_url(path: Path) -> str:

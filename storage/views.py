@@ -41,17 +41,21 @@ def open_views(
         settings["memory_limit"] = memory_limit
     settings |= {"enable_external_access": False, "lock_configuration": True}
     try:
-        for name, value in settings.items():
-            con.execute(f"set {name} = {_literal(value)}").fetchall()
+        _configure(con, settings)
         for spec in TABLES:
             con.execute(f"create view {_name(spec.name)} as {view_sql(root, spec, [f for f in files if f.table == spec.name])}").fetchall()
-    except duckdb.InvalidInputException as error:
-        con.close()
-        raise ConfigInvalid("duckdb_setting", str(error), "threads is a number from 1, memory_limit a size such as '2GB'") from error
     except BaseException:
         con.close()
         raise
     return con
+
+
+def _configure(con: duckdb.DuckDBPyConnection, settings: dict[str, object]) -> None:
+    for name, value in settings.items():
+        try:
+            con.execute(f"set {name} = {_literal(value)}").fetchall()
+        except duckdb.Error as error:
+            raise ConfigInvalid("duckdb_setting", str(error), "threads is a number from 1, memory_limit a size such as '2GB'") from error
 
 
 def view_sql(root: Path, spec: TableSpec, files: Sequence[DataFile]) -> str:
