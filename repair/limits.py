@@ -37,7 +37,7 @@ class InspectionLimits(Frozen):
     # assets
     repeat_distance: int = Field(default=1, description="the same clip this close is an error, further away a warning; shots")
     hold_max_us: int = Field(default=1_500_000, description="longest time a clip shorter than its slot may stand still, microseconds")
-    query_gap: float = Field(default=0.15, description="similarity to the query that the chosen clip may lack against the best free clip")
+    rank_gap: float = Field(default=0.35, description="how far the chosen clip may rank behind the best one (replay.ranking), 0 to 1")
 
     # renders
     black_excess: float = Field(default=0.30, description="share of black frames beyond that of the clip and graphic it was made from")

@@ -1,7 +1,8 @@
-"""Measurements of artifacts, remembered by digest: an artifact that did not change is measured once in a process.
+"""Measurements of artifacts, remembered by digest: an artifact that did not change is not measured again.
 
-Owns the memory only; what is measured is decided by media.measure, media.frames and the configured text reader. A measurement is a pure
-function of the bytes, so remembering one never changes a result. The memory is bounded; the oldest entries go first.
+Owns the memory only; what is measured is decided by media.measure, media.frames and the configured text reader. Measures of sound and
+picture are noted in the store too (replay.measured), so that a tool's own check and an inspection share one decode. A measurement is a
+pure function of the bytes, so remembering one never changes a result. The memory is bounded; the oldest entries go first.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 
 from media.audio import read_wav
 from media.frames import grab_frames
-from media.measure import AudioMeasure, VideoMeasure, check_audio, check_video
+from media.measure import AudioMeasure, VideoMeasure
 from media.probe import probe
+from replay.measured import measured_audio, measured_video
 from replay.tool import ToolEnv
 from schemas.artifact import ArtifactRef
 from schemas.media import MediaInfo
@@ -48,7 +50,7 @@ class TrackEnd:
 
 
 class Measurements:
-    """What is known of artifacts by their digests. Safe for threads; ``taken`` counts real measurements by kind."""
+    """What is known of artifacts by their digests. Safe for threads; ``taken`` counts what the memory did not hold, by kind."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._known: OrderedDict[tuple[str, ...], Any] = OrderedDict()
@@ -58,11 +60,11 @@ class Measurements:
 
     def video(self, ref: ArtifactRef, env: ToolEnv) -> VideoMeasure:
         """Frames, size, black and still shares of a picture artifact."""
-        return self._once(("video", ref.sha256), lambda: check_video(env.store.path(ref.sha256), env.sandbox))
+        return self._once(("video", ref.sha256), lambda: measured_video(ref, env.store, env.sandbox))
 
     def audio(self, ref: ArtifactRef, env: ToolEnv) -> AudioMeasure:
         """Length, loudness, silent and clipped shares of a sound artifact."""
-        return self._once(("audio", ref.sha256), lambda: check_audio(env.store.path(ref.sha256), env.sandbox))
+        return self._once(("audio", ref.sha256), lambda: measured_audio(ref, env.store, env.sandbox))
 
     def info(self, ref: ArtifactRef, env: ToolEnv) -> MediaInfo:
         """What a probe says of an artifact."""

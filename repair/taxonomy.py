@@ -149,8 +149,8 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         ),
         DefectSpec(
             code.ASSET_MISMATCH, p.ASSET, "shot",
-            f"the clip is not in the source pool (an error), or its text is {at.query_gap:g} less similar to the query than "
-            "that of the best free clip",
+            "the clip is not in the source pool (an error), or ranks more than "
+            f"{at.rank_gap:g} behind the clip that its query would find now",
             "warning", (p.ASSET, *picture), (mend.RERETRIEVE, mend.ACCEPT), False,
             "the clip does not show what the query asks for",
         ),

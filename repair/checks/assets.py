@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
 from repair.checks.plan import slot_us
 from repair.findings import Finding, found
 from repair.limits import LIMITS, InspectionLimits
 from replay import lineage
+from replay.embed import Vectors
+from replay.ranking import rank_clips
 from replay.tool import ToolEnv
 from schemas.state import PoolClip, ProductionState
 from schemas.verdict import DefectCode
@@ -18,6 +18,7 @@ from schemas.verdict import DefectCode
 def asset_findings(state: ProductionState, shots: Iterable[str], env: ToolEnv, limits: InspectionLimits = LIMITS) -> Iterator[Finding]:
     """Findings on the clips of the given shots."""
     pool = {c.clip_id: c for c in state.film.task.pool}
+    vectors = env.engines.embedder.encode([c.text for c in state.film.task.pool], is_query=False)
     for sid in shots:
         asset = state.shots[sid].asset
         if asset is None:
@@ -31,7 +32,7 @@ def asset_findings(state: ProductionState, shots: Iterable[str], env: ToolEnv, l
                 context={"clip": asset.clip_id},
             )  # fmt: skip
             continue
-        yield from _mismatch(state, sid, clip, env, limits)
+        yield from _mismatch(state, sid, vectors, env, limits)
         yield from _short(state, sid, clip, limits)
 
 
@@ -62,27 +63,32 @@ def _repeated(state: ProductionState, sid: str, limits: InspectionLimits) -> Ite
             return
 
 
-def _mismatch(state: ProductionState, sid: str, clip: PoolClip, env: ToolEnv, limits: InspectionLimits) -> Iterator[Finding]:
-    asset = state.shots[sid].asset
-    if asset is None:
+def _mismatch(state: ProductionState, sid: str, vectors: Vectors, env: ToolEnv, limits: InspectionLimits) -> Iterator[Finding]:
+    """Rank the pool again as retrieval would now, and see how far behind the best clip the chosen one lies."""
+    shot = state.shots[sid]
+    if shot.asset is None:
         return
-    others = [c for c in free_clips(state, sid) if c.clip_id != clip.clip_id]
-    if not others:
+    order = {other: n for n, other in enumerate(state.film.shot_order)}
+    near: dict[str, int] = {}
+    for other, record in state.shots.items():
+        if record.asset is not None and other != sid:
+            distance = abs(order[other] - order[sid])
+            near[record.asset.clip_id] = min(near.get(record.asset.clip_id, distance), distance)
+    query = env.engines.embedder.encode([shot.asset.query], is_query=True)[0]
+    needed = slot_us(state, sid) or shot.planned.target_duration_us
+    ranked = rank_clips(state.film.task.pool, vectors, query, needed, near=near, excluded=frozenset(shot.excluded_clips))
+    chosen = next((r for r in ranked if r.clip.clip_id == shot.asset.clip_id), None)
+    if chosen is None:
         return
-    query = env.engines.embedder.encode([asset.query], is_query=True)[0]
-    texts = env.engines.embedder.encode([c.text for c in (clip, *others)], is_query=False)
-    likeness = texts @ query
-    best = int(np.argmax(likeness[1:]))
-    gap = float(likeness[1 + best] - likeness[0])
-    if gap > limits.query_gap:
-        words = (
-            f"similarity to the query {likeness[0]:.2f}, the best free clip has {likeness[1 + best]:.2f}; allowed gap {limits.query_gap:g}"
-        )
+    best = ranked[0]
+    gap = best.score - chosen.score
+    if gap > limits.rank_gap:
+        words = f"ranks at {chosen.score:.2f} for its query, clip {best.clip.clip_id} at {best.score:.2f}; allowed gap {limits.rank_gap:g}"
         context = {
-            "query": asset.query[:160], "clip": clip.clip_id, "clip_text": clip.text[:160],
-            "better": others[best].clip_id, "better_text": others[best].text[:160],
+            "query": shot.asset.query[:160], "clip": chosen.clip.clip_id, "clip_text": chosen.clip.text[:160],
+            "better": best.clip.clip_id, "better_text": best.clip.text[:160],
         }  # fmt: skip
-        yield found(DefectCode.ASSET_MISMATCH, sid, words, gap, limits.query_gap, artifact=asset.ref.sha256, context=context)
+        yield found(DefectCode.ASSET_MISMATCH, sid, words, gap, limits.rank_gap, artifact=shot.asset.ref.sha256, context=context)
 
 
 def _short(state: ProductionState, sid: str, clip: PoolClip, limits: InspectionLimits) -> Iterator[Finding]:

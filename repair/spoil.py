@@ -1,0 +1,187 @@
+"""How each execution-level fault is made: real bytes, spoiled in the sandbox, recorded as if the tool had made them so.
+
+Every spoiler takes the state in which the healthy product is already committed, and returns the value that takes its place; None when the
+fault cannot be made there (no other clip, no graphic). Decides nothing about when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from media.ffmpeg import house_video_args, run_ffmpeg
+from repair.findings import FILM
+from repair.measurements import MEASURED
+from repair.mending import borrowed_tools
+from replay.tool import Refusal, ToolEnv
+from schemas.artifact import ArtifactRef
+from schemas.state import AssetChoice, Decoration, MusicChoice, Narration, ProductionState, Render
+
+_PHRASE = {
+    "zh": "花园工具与季度预算的简短说明以及其他毫不相干的内容",
+    "en": "garden tools and a quarterly budget overview with other unrelated matters",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiled:
+    """The faulty value, what was done, and the new bytes."""
+
+    value: dict[str, Any]
+    detail: str
+    artifacts: tuple[ArtifactRef, ...] = ()
+
+
+Spoiler = Callable[[ProductionState, str, ToolEnv], Spoiled | None]
+
+
+def _picture(ref: ArtifactRef, filters: str, env: ToolEnv, frames: int | None = None) -> ArtifactRef:
+    """Filter a picture artifact into a new one of the same kind, house profile."""
+    rate = MEASURED.video(ref, env).rate
+    length = ("-frames:v", str(frames)) if frames is not None else ()
+    argv = ("-i", "/in/a", "-an", "-vf", filters, *length, *house_video_args(rate), "/out/out.mp4")
+    return _run(argv, ref, "out.mp4", "video/mp4", env)
+
+
+def _sound(ref: ArtifactRef, filters: str, env: ToolEnv) -> ArtifactRef:
+    """Filter a sound artifact into a PCM WAV of the same kind."""
+    argv = ("-i", "/in/a", "-vn", "-af", filters, "-c:a", "pcm_s16le", "-bitexact", "-map_metadata", "-1", "/out/out.wav")
+    return _run(argv, ref, "out.wav", "audio/wav", env)
+
+
+def _run(argv: tuple[str, ...], ref: ArtifactRef, name: str, media_type: str, env: ToolEnv) -> ArtifactRef:
+    folder = Path(env.workdir) / f"spoil-{len(list(Path(env.workdir).iterdir()))}"
+    folder.mkdir()
+    done = run_ffmpeg(argv, inputs={"a": env.store.path(ref.sha256)}, outputs=(name,), sandbox=env.sandbox, workdir=folder)
+    return env.store.put_file(done.outputs[name], ref.kind, media_type)
+
+
+def _voice(filters: Callable[[Narration], str], detail: str) -> Spoiler:
+    def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+        track = state.shots[subject].narration
+        if track is None:
+            return None
+        ref = _sound(track.ref, filters(track), env)
+        length = MEASURED.audio(ref, env).duration_us
+        value = track.model_copy(update={"ref": ref, "duration_us": length})
+        return Spoiled(value.model_dump(mode="json"), detail, (ref,))
+
+    return spoil
+
+
+def _render(filters: Callable[[Render], str], share: float, detail: str) -> Spoiler:
+    def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+        render = state.shots[subject].render
+        if render is None:
+            return None
+        frames = max(1, int(render.frames * share))
+        ref = _picture(render.ref, filters(render), env, frames)
+        return Spoiled(render.model_copy(update={"ref": ref}).model_dump(mode="json"), detail, (ref,))
+
+    return spoil
+
+
+def _graphic(filters: Callable[[Decoration], str], detail: str) -> Spoiler:
+    def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+        graphic = state.shots[subject].decoration
+        if graphic is None:
+            return None
+        ref = _picture(graphic.ref, filters(graphic), env)
+        return Spoiled(graphic.model_copy(update={"ref": ref}).model_dump(mode="json"), detail, (ref,))
+
+    return spoil
+
+
+def _wrong_text(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    """Have the template engine render other words and figures, and record them under the slots that were asked for."""
+    graphic = state.shots[subject].decoration
+    if graphic is None:
+        return None
+    slots = {name: other_text(text) for name, text in graphic.slots.items()}
+    fill = {"fills": [{"shot_id": subject, "template": graphic.template, "slots": slots}]}
+    folder = Path(env.workdir) / "spoil-graphic"
+    folder.mkdir(exist_ok=True)
+    made = borrowed_tools()["decorate_spotlights"].execute(state, {"shots": subject}, (fill,), replace(env, workdir=folder))
+    if isinstance(made, Refusal):
+        return None
+    value = next(c.value for c in made.changes if c.subject == subject and c.field == "decoration")
+    if value["ref"]["sha256"] == graphic.ref.sha256:
+        return None
+    ref = ArtifactRef.model_validate(value["ref"])
+    shown = "; ".join(f"{name}: {text}" for name, text in sorted(slots.items()))
+    return Spoiled(graphic.model_copy(update={"ref": ref}).model_dump(mode="json"), f"rendered with {shown}"[:300], (ref,))
+
+
+def other_text(text: str) -> str:
+    """Other words of about the same length; in a text with figures only the digits change, each to another one."""
+    if any(c.isdigit() for c in text):
+        return "".join(str((int(c) + 4) % 10) if c.isascii() and c.isdigit() else c for c in text)
+    phrase = _PHRASE["zh" if any("\u4e00" <= c <= "\u9fff" for c in text) else "en"]
+    return (phrase * (len(text) // len(phrase) + 1))[: len(text)].strip() or phrase[:1]
+
+
+def _repeat(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    order = state.film.shot_order
+    place = order.index(subject)
+    own = state.shots[subject].asset
+    for neighbour in (order[place - 1], *order[place + 1 : place + 2]):
+        other = state.shots[neighbour].asset
+        if own is not None and other is not None and other.ref.sha256 != own.ref.sha256:
+            value = own.model_copy(update={"clip_id": other.clip_id, "ref": other.ref})
+            return Spoiled(value.model_dump(mode="json"), f"clip of {neighbour}")
+    return None
+
+
+def _mismatch(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    own = state.shots[subject].asset
+    if own is None:
+        return None
+    taken = {s.asset.clip_id for s in state.shots.values() if s.asset is not None}
+    free = [c for c in state.film.task.pool if c.clip_id not in taken]
+    if not free:
+        return None
+    query = env.engines.embedder.encode([own.query], is_query=True)[0]
+    likeness = env.engines.embedder.encode([c.text for c in free], is_query=False) @ query
+    worst = free[int(likeness.argmin())]
+    value = AssetChoice(clip_id=worst.clip_id, ref=worst.ref, query=own.query, score=own.score, ranked=own.ranked)
+    return Spoiled(value.model_dump(mode="json"), f"clip {worst.clip_id}, least like the query")
+
+
+def _silent_music(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    music: MusicChoice | None = state.film.music
+    if music is None or subject != FILM:
+        return None
+    ref = _sound(music.ref, "volume=0", env)
+    return Spoiled(music.model_copy(update={"ref": ref}).model_dump(mode="json"), "volume 0", (ref,))
+
+
+def _half(_: Render) -> str:
+    return "scale=trunc(iw/4)*2:trunc(ih/4)*2"
+
+
+SPOILERS: dict[str, Spoiler] = {
+    "narration_silent": _voice(lambda _: "volume=0", "volume 0"),
+    "narration_truncated": _voice(lambda n: f"atrim=end={round(n.duration_us * 0.45) / 1e6:.6f}", "cut at 45 % of its length"),
+    "narration_clipped": _voice(lambda _: "volume=30dB", "30 dB over full scale"),
+    "narration_quiet": _voice(lambda _: "volume=-14dB", "14 dB quieter"),
+    "asset_repeated": _repeat,
+    "asset_mismatch": _mismatch,
+    "decoration_wrong_text": _wrong_text,
+    "decoration_low_contrast": _graphic(
+        lambda _: "lutyuv=y=24+(val-16)*0.06:u=128+(val-128)*0.06:v=128+(val-128)*0.06", "6 % of its contrast"
+    ),
+    "decoration_overflow": _graphic(
+        lambda g: f"scale=iw*17/10:ih*17/10,crop={g.width}:{g.height}:(iw-{g.width})/2:(ih-{g.height})/2", "enlarged 1.7 times"
+    ),
+    "decoration_blank": _graphic(lambda _: "drawbox=c=0x141c32:t=fill", "one colour"),
+    "music_silent": _silent_music,
+    "render_black": _render(lambda _: "drawbox=c=black:t=fill", 1.0, "black in all frames"),
+    "render_frozen": _render(
+        lambda r: f"select='eq(n,0)',loop=loop={r.frames}:size=1:start=0,setpts=N/FRAME_RATE/TB", 1.0, "first frame only"
+    ),
+    "render_wrong_size": _render(_half, 1.0, "half width and height"),
+    "render_wrong_length": _render(lambda _: "null", 0.6, "60 % of its frames"),
+}
+"""One way of making it for every execution-level kind."""
