@@ -18,6 +18,8 @@ from schemas.state import ProductionState, Segment
 
 PART_CHARS = 8_000
 """Script characters shown in one request."""
+PART_SENTENCES = 150
+"""Sentences shown in one request; short ones cost more by their numbers than by their text."""
 
 
 class SegmentArticle:
@@ -125,10 +127,10 @@ class SegmentArticle:
 
 
 def script_parts(script: str) -> tuple[tuple[SentenceSpan, ...], ...]:
-    """Sentences in stretches of at most :data:`PART_CHARS` characters (one sentence at least)."""
+    """Sentences in stretches of at most :data:`PART_CHARS` characters and :data:`PART_SENTENCES` sentences (one at least)."""
     parts: list[list[SentenceSpan]] = []
     for span in sentences(script):
-        if not parts or span.end - parts[-1][0].start > PART_CHARS:
+        if not parts or span.end - parts[-1][0].start > PART_CHARS or len(parts[-1]) == PART_SENTENCES:
             parts.append([])
         parts[-1].append(span)
     return tuple(tuple(p) for p in parts)
