@@ -5,12 +5,11 @@ Pure functions on segments and spans. Must not listen, and must not drop anythin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from inversion.speech import covered_us, merge_spans, without
-from inversion.transcript import SpokenSegment, SpokenWord, is_spoken
+from inversion.transcript import SOUND_NOTE, SpokenSegment, SpokenWord, is_spoken
 from schemas.time import Span
 
 REPEATED = "repeated"
@@ -18,8 +17,6 @@ REPEATED = "repeated"
 HEARD_AGAIN = "heard_again"
 """Flag of a segment found when passed-over speech was listened to a second time."""
 
-_SOUND_NOTE = re.compile(r"^\s*(?:[\[(（【][^\])）】]*[\])）】]|[♪♫🎵🎶].*)\s*$")
-"""A subtitle line that describes sound: [music], (applause), ♪ song ♪."""
 _LONGEST_PHRASE = 12
 _SLACK_US = 150_000
 _JOIN_US = 400_000
@@ -27,7 +24,7 @@ _JOIN_US = 400_000
 
 def drop_notes(segments: Sequence[SpokenSegment]) -> tuple[SpokenSegment, ...]:
     """Without segments that hold nothing spoken: punctuation only, or a description of sound."""
-    return tuple(s for s in segments if s.words and not _SOUND_NOTE.match(s.text) and any(is_spoken(w.text) for w in s.words))
+    return tuple(s for s in segments if s.words and not SOUND_NOTE.match(s.text) and any(is_spoken(w.text) for w in s.words))
 
 
 def drop_silent(segments: Sequence[SpokenSegment], speech: Sequence[Span], share: float) -> tuple[tuple[SpokenSegment, ...], int]:

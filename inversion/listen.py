@@ -6,9 +6,11 @@ speech that was passed over; collapse loops; give every word its place in time.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
+from itertools import groupby
 from statistics import median
 
 from inversion import force
@@ -25,6 +27,7 @@ from inversion.guards import (
     split_at_silence,
     word_spans,
 )
+from inversion.script import Followed, follow_script
 from inversion.speech import Samples, Window, cut_windows, merge_spans, speech_probabilities, speech_spans, split_long, us_at
 from inversion.transcript import SpokenSegment, SpokenWord, Transcript
 from inversion.words import settle, trim_to_speech
@@ -71,6 +74,7 @@ def transcribe(
     config: InversionConfig,
     *,
     language: str | None = None,
+    script: Sequence[SpokenSegment] | None = None,
     note: Note | None = None,
 ) -> Transcript:
     """All that is said in a film's sound.
@@ -80,6 +84,7 @@ def transcribe(
         recogniser: who listens.
         config: thresholds of the guards.
         language: ISO 639-1 where it is known; else it is detected (up to three windows are asked).
+        script: untimed segments of a known script; then the text is the script's and the times are those of what was heard.
         note: told of progress.
 
     Returns:
@@ -94,7 +99,7 @@ def transcribe(
         language, sure = _language(audio, windows, recogniser)
     segments: list[SpokenSegment] = []
     for number, window in enumerate(windows, 1):
-        heard, named = _window(audio, window, recogniser, config, language)
+        heard, named = _window(audio, window, recogniser, config, language, is_final=script is None)
         language = language or named
         segments.extend(heard)
         tell(f"heard {number} of {len(windows)} windows")
@@ -102,9 +107,17 @@ def transcribe(
     again = _listen_again(audio, kept, speech, recogniser, config, language or "en")
     if again:
         tell(f"listened again to speech that was passed over: {len(again)} segments found")
-    found = finish((*kept, *again), duration_us, config)
-    flags = [f"dropped_in_silence:{dropped}"] if dropped else []
-    flags += [f"heard_again:{len(again)}"] if again else []
+    followed: Followed | None = None
+    everything = in_order((*kept, *again))
+    if script is not None:
+        followed = follow_script(script, everything)
+        everything = (
+            _script_times(audio, followed.segments, windows, config, language) if not recogniser.gives_aligned else followed.segments
+        )
+    found = finish(everything, duration_us, config)
+    counts = {"dropped_in_silence": dropped, "heard_again": len(again)}
+    if followed is not None:
+        counts |= {"script_words_unspoken": followed.unspoken, "words_not_in_script": followed.unscripted}
     return Transcript(
         segments=found,
         language=language or "und",
@@ -112,8 +125,47 @@ def transcribe(
         engines=_engines(recogniser, found, bool(windows)),
         speech=speech.spans,
         speech_covered=speech_covered(found, speech.spans),
-        flags=tuple(flags),
+        flags=tuple(f"{name}:{count}" for name, count in counts.items() if count),
+        script_match=followed.match if followed is not None else None,
     )
+
+
+def _script_times(
+    audio: Samples, segments: Sequence[SpokenSegment], windows: Sequence[Window], config: InversionConfig, language: str | None
+) -> tuple[SpokenSegment, ...]:
+    """English script segments aligned anew, each piece of them in the window it was heard in."""
+    if config.timing.aligner != "pocketsphinx" or language not in force.LANGUAGES:
+        return tuple(segments)
+    ends = [w.span.end_us for w in windows]
+    pieces: list[tuple[int, SpokenSegment]] = []
+    window = 0
+    for segment in segments:
+        run: list[SpokenWord] = []
+        for word in segment.words:
+            place = window if word.start_us is None else min(bisect_right(ends, word.start_us), len(windows) - 1)
+            if place != window and run:
+                pieces.append((window, replace(segment, words=tuple(run))))
+                run = []
+            window = max(window, place)
+            run.append(word)
+        pieces.append((window, replace(segment, words=tuple(run))))
+    out: list[SpokenSegment] = []
+    for number, group in groupby(pieces, key=lambda p: p[0]):
+        local = [_off_film(s, windows[number]) for _, s in group]
+        out.extend(on_film(s, windows[number]) for s in aligned(windows[number].sound(audio), local))
+    return tuple(out)
+
+
+def _off_film(segment: SpokenSegment, window: Window) -> SpokenSegment:
+    """A segment on its window's own clock; words outside the window lose their times."""
+    words: list[SpokenWord] = []
+    for word in segment.words:
+        start = None if word.start_us is None else window.off_film(word.start_us)
+        if start is None or word.start_us is None or word.end_us is None:
+            words.append(replace(word, start_us=None, end_us=None))
+        else:
+            words.append(replace(word, start_us=start, end_us=start + word.end_us - word.start_us))
+    return replace(segment, words=tuple(words), start_us=None, end_us=None)
 
 
 def finish(segments: Sequence[SpokenSegment], duration_us: int, config: InversionConfig) -> tuple[SpokenSegment, ...]:
@@ -150,24 +202,31 @@ def _language(audio: Samples, windows: Sequence[Window], recogniser: Recogniser)
 
 
 def _window(
-    audio: Samples, window: Window, recogniser: Recogniser, config: InversionConfig, language: str | None, careful: bool = False
+    audio: Samples,
+    window: Window,
+    recogniser: Recogniser,
+    config: InversionConfig,
+    language: str | None,
+    *,
+    careful: bool = False,
+    is_final: bool = True,
 ) -> tuple[list[SpokenSegment], str | None]:
-    """What is said in one window, on the film's clock."""
+    """What is said in one window, on the film's clock; aligned if these words are ``is_final`` (no script replaces them)."""
     sound = window.sound(audio)
     heard = recogniser.recognise(sound, language, careful=careful)
     segments: Sequence[SpokenSegment] = drop_notes(heard.segments)
     spoken = language or heard.language
-    if config.timing.aligner == "pocketsphinx" and spoken in force.LANGUAGES and segments and not recogniser.gives_aligned:
+    if is_final and config.timing.aligner == "pocketsphinx" and spoken in force.LANGUAGES and segments and not recogniser.gives_aligned:
         segments = aligned(sound, segments)
-    return [_on_film(s, window) for s in segments], heard.language
+    return [on_film(s, window) for s in segments], heard.language
 
 
-def aligned(sound: Samples, segments: Sequence[SpokenSegment]) -> tuple[SpokenSegment, ...]:
+def aligned(sound: Samples, segments: Sequence[SpokenSegment], far_us: int = _FAR_US) -> tuple[SpokenSegment, ...]:
     """English segments of one window with times from forced alignment: the whole window at once, else segment by segment, else as
-    they were recognised."""
+    they were. Times whose middle distance from the given ones is over ``far_us`` are not believed."""
     words = [w for s in segments for w in s.words]
     found = force.align_words(sound, [w.text for w in words])
-    if found is not None and _believable(words, found):
+    if found is not None and _believable(words, found, far_us):
         return _with_times(segments, found)
     if len(segments) == 1:
         return tuple(segments)
@@ -182,13 +241,13 @@ def aligned(sound: Samples, segments: Sequence[SpokenSegment]) -> tuple[SpokenSe
         piece = sound[first * 16 // 1000 : (max(ends) + 300_000) * 16 // 1000]
         part = force.align_words(piece, [w.text for w in segment.words])
         moved = None if part is None else [None if t is None else (t[0] + first, t[1] + first) for t in part]
-        out.extend(_with_times((segment,), moved) if moved is not None and _believable(segment.words, moved) else (segment,))
+        out.extend(_with_times((segment,), moved) if moved is not None and _believable(segment.words, moved, far_us) else (segment,))
     return tuple(out)
 
 
-def _believable(words: Sequence[SpokenWord], found: Sequence[tuple[int, int] | None]) -> bool:
+def _believable(words: Sequence[SpokenWord], found: Sequence[tuple[int, int] | None], far_us: int) -> bool:
     apart = [abs(w.start_us - t[0]) for w, t in zip(words, found, strict=True) if w.start_us is not None and t is not None]
-    return not apart or median(apart) <= _FAR_US
+    return not apart or median(apart) <= far_us
 
 
 def _with_times(segments: Sequence[SpokenSegment], found: Sequence[tuple[int, int] | None]) -> tuple[SpokenSegment, ...]:
@@ -206,7 +265,8 @@ def _with_times(segments: Sequence[SpokenSegment], found: Sequence[tuple[int, in
     return tuple(out)
 
 
-def _on_film(segment: SpokenSegment, window: Window) -> SpokenSegment:
+def on_film(segment: SpokenSegment, window: Window) -> SpokenSegment:
+    """A segment with times of its window, on the film's clock."""
     words: list[SpokenWord] = []
     for word in segment.words:
         if word.start_us is None or word.end_us is None:

@@ -65,6 +65,15 @@ class Window:
             offset += part.duration_us
         raise AssertionError("unreachable")
 
+    def off_film(self, us: int) -> int | None:
+        """Where a time of the film lies in the window; None if its sound is not in it."""
+        offset = 0
+        for part in self.parts:
+            if part.start_us <= us < part.end_us:
+                return offset + us - part.start_us
+            offset += part.duration_us
+        return None
+
 
 def samples_at(us: int) -> int:
     """Sample index of a time, rounded down."""

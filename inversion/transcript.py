@@ -5,6 +5,7 @@ Owns the cutting of text into words with exact joins, for languages with and wit
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,9 @@ from schemas.storyboard import WordTiming
 from schemas.time import Span
 
 UNTIMED = WordTiming.INTERPOLATED
+
+SOUND_NOTE = re.compile(r"^\s*(?:[\[(（【][^\])）】]*[\])）】]|[♪♫🎵🎶].*)\s*$")
+"""A line that describes sound: [music], (applause), ♪ song ♪."""
 
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _INVISIBLE = frozenset("\u200b\u2060\ufeff\u00ad")

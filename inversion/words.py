@@ -108,14 +108,14 @@ def _ordered(words: Sequence[SpokenWord], duration_us: int, max_word_us: int) ->
         given.append((start, min(max(end, start + 1), start + max_word_us, duration_us)))
     times: list[_Time | None] = [None] * len(words)
     limit = duration_us
-    for k in reversed(_longest_rise([g[0] if g is not None else None for g in given])):
+    for k in reversed(longest_rise([g[0] if g is not None else None for g in given])):
         start, end = given[k] or (0, 0)
         times[k] = (start, min(end, limit), True)
         limit = start
     return times
 
 
-def _longest_rise(starts: Sequence[int | None]) -> list[int]:
+def longest_rise(starts: Sequence[int | None]) -> list[int]:
     """Indices of the longest strictly rising run of starts (patience sorting, O(n log n)); ties keep the later, shorter-reaching one."""
     tails: list[int] = []
     tail_index: list[int] = []

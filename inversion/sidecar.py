@@ -1,0 +1,333 @@
+"""Subtitles and transcripts that come with a source: SRT, WebVTT, JSON of WhisperX, whisper.cpp and OpenAI-like services.
+
+The reader is told the form by the content, never by the file's name. Text is data: nothing in it is followed. Every input gives segments
+or :class:`SidecarUnreadable`; no input takes more than linear time. Must not open files other than the one it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from inversion.transcript import SOUND_NOTE, SpokenSegment, SpokenWord, TimedPiece, clean_text, is_wide, words_from_pieces, words_of
+from schemas.errors import MediaRejected
+from schemas.storyboard import WordTiming
+from schemas.time import US
+
+_STAMP = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
+_ARROW = re.compile(rf"^\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?$")
+_INLINE = re.compile(rf"<{_STAMP}>")
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|\{\\[^{}]{0,200}\}")
+_ENTITY = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&nbsp;": " ", "&lrm;": "", "&rlm;": ""}
+_SPEAKER = re.compile(r"^\s*(?:>>+|-)\s*")
+_BRACKET = re.compile(r"\[[^\[\]]{0,60}\]")
+_LATEST_US = 100 * 3600 * US
+_DEEPEST = 12
+
+
+class SidecarUnreadable(MediaRejected):
+    """A subtitle or transcript file holds nothing that can be read as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """What a sidecar file says. ``segments`` have no times at all where it holds text only."""
+
+    kind: str
+    segments: tuple[SpokenSegment, ...]
+    language: str | None = None
+
+    @property
+    def is_timed(self) -> bool:
+        """Any word or segment has a time."""
+        return any(s.start_us is not None or any(w.start_us is not None for w in s.words) for s in self.segments)
+
+
+def read_sidecar(path: Path, most_bytes: int) -> Sidecar:
+    """Read a sidecar file.
+
+    Raises:
+        SidecarUnreadable: missing, too large, binary, or nothing spoken in it.
+    """
+    try:
+        with path.open("rb") as f:
+            data = f.read(most_bytes + 1)
+    except OSError as error:
+        raise SidecarUnreadable(
+            "sidecar_missing", f"cannot read the subtitle file: {error.strerror}", "check the path in the manifest"
+        ) from error
+    if len(data) > most_bytes:
+        raise SidecarUnreadable("sidecar_too_large", f"the subtitle file is over {most_bytes} bytes", "raise inversion.sidecar_bytes")
+    return parse_sidecar(data)
+
+
+def parse_sidecar(data: bytes) -> Sidecar:
+    """Segments out of the bytes of a subtitle or transcript file. Raises SidecarUnreadable."""
+    text = _decode(data)
+    head = text.lstrip("\ufeff \t\r\n")
+    if head[:1] in ("{", "["):
+        found = _json(head)
+    elif head[:6] == "WEBVTT" or "-->" in text:
+        found = Sidecar("vtt" if head[:6] == "WEBVTT" else "srt", _cues(text))
+    else:
+        found = Sidecar("text", _text(text))
+    segments = tuple(s for s in found.segments if s.words)
+    if not segments:
+        raise SidecarUnreadable("sidecar_empty", "the subtitle file holds no words", "give SRT, WebVTT, JSON or plain text in UTF-8")
+    return replace(found, segments=segments)
+
+
+def _decode(data: bytes) -> str:
+    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+        if data.startswith(mark):
+            return data.decode(name, errors="replace")
+    if b"\x00" in data[:4096]:
+        raise SidecarUnreadable("sidecar_binary", "the subtitle file is binary", "give SRT, WebVTT, JSON or plain text in UTF-8")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace")
+
+
+def _text(text: str) -> tuple[SpokenSegment, ...]:
+    return tuple(SpokenSegment(words_of(line)) for line in re.split(r"\n\s*\n", text.replace("\r\n", "\n")) if line.strip())
+
+
+def _stamp(groups: Iterable[str | None]) -> int:
+    hours, minutes, seconds, fraction = groups
+    whole = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    return min(_LATEST_US, whole * US + int((fraction or "0").ljust(3, "0")) * 1000)
+
+
+def _cues(text: str) -> tuple[SpokenSegment, ...]:
+    """Cues of SRT and WebVTT. An empty line ends a cue of WebVTT; in SRT only where another cue follows."""
+    is_vtt = text.lstrip("\ufeff").startswith("WEBVTT")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    arrows = [(k, m) for k, line in enumerate(lines) if "-->" in line and (m := _ARROW.match(line))]
+    out: list[SpokenSegment] = []
+    for number, (at, arrow) in enumerate(arrows):
+        end = arrows[number + 1][0] if number + 1 < len(arrows) else len(lines)
+        body = lines[at + 1 : end]
+        if is_vtt:
+            body = body[: next((k for k, line in enumerate(body) if not line.strip()), len(body))]
+        elif number + 1 < len(arrows) and body and body[-1].strip().isdigit():
+            body = body[:-1]
+        out.append(_cue(_stamp(arrow.groups()[:4]), _stamp(arrow.groups()[4:]), body))
+    return tuple(_without_rolling(out))
+
+
+def _cue(start: int, end: int, lines: list[str]) -> SpokenSegment:
+    """One cue; inline time stamps (karaoke cues of WebVTT) date its words."""
+    spoken = (_SPEAKER.sub("", _BRACKET.sub(" ", line)) for line in lines if not SOUND_NOTE.match(line))
+    marked = "\n".join(line for line in spoken if line.strip())
+    pieces: list[TimedPiece] = []
+    at = 0
+    since = start
+    has_marks = False
+    for mark in _INLINE.finditer(marked):
+        has_marks = True
+        stamp = _stamp(mark.groups())
+        if marked[at : mark.start()].strip():
+            pieces.append(TimedPiece(_plain(marked[at : mark.start()]), since, max(since, stamp)))
+        since, at = stamp, mark.end()
+    if marked[at:].strip():
+        pieces.append(TimedPiece(_plain(marked[at:]), since, max(since, end)))
+    if not has_marks:
+        words = words_of(" ".join(p.text for p in pieces))
+    else:
+        words = words_from_pieces(pieces, WordTiming.SIDECAR)
+    return SpokenSegment(words, start, max(start, end))
+
+
+def _plain(text: str) -> str:
+    out = _TAG.sub("", text)
+    for entity, char in _ENTITY.items():
+        out = out.replace(entity, char)
+    return out.replace("\n", " ").replace("\\N", " ")
+
+
+def _without_rolling(cues: list[SpokenSegment]) -> list[SpokenSegment]:
+    """Captions that roll up repeat the line before: keep each line once. Cues that only hold a repeated line vanish."""
+    out: list[SpokenSegment] = []
+    for cue in cues:
+        keys = [w.text.casefold() for w in cue.words]
+        last = out[-1] if out else None
+        shared = 0
+        if last is not None and last.end_us is not None and cue.start_us is not None and cue.start_us <= last.end_us + 100_000:
+            before = [w.text.casefold() for w in last.words]
+            for size in range(min(len(before), len(keys)), 2, -1):
+                if before[-size:] == keys[:size] and (size < len(keys) or size == len(before)):
+                    shared = size
+                    break
+        if shared and shared == len(keys) and len(last.words if last else ()) == shared:
+            shared = 0 if _lasts(cue) and _lasts(last) else shared
+        if shared:
+            cue = replace(cue, words=cue.words[shared:])
+        if cue.words:
+            out.append(cue)
+    return out
+
+
+def _lasts(cue: SpokenSegment | None) -> bool:
+    """Long enough to be spoken; rolled repeats are shown for a few milliseconds only."""
+    return cue is not None and cue.start_us is not None and cue.end_us is not None and cue.end_us - cue.start_us >= 500_000
+
+
+def _json(text: str) -> Sidecar:
+    try:
+        value = json.loads(text, parse_constant=lambda _: None)
+    except (json.JSONDecodeError, RecursionError, ValueError) as error:
+        raise SidecarUnreadable("sidecar_json", f"the transcript is no valid JSON: {str(error)[:100]}", "check the file") from error
+    root = value if isinstance(value, dict) else {"segments": value}
+    language = _language(root)
+    for key in ("segments", "transcription", "chunks", "results", "cues"):
+        items = root.get(key)
+        if isinstance(items, list) and any(isinstance(i, dict) for i in items):
+            segments = tuple(_segment(i) for i in items if isinstance(i, dict))
+            loose = root.get("words") or root.get("word_segments")
+            if isinstance(loose, list) and not any(w.start_us is not None for s in segments for w in s.words):
+                segments = _lay_out(segments, _pieces(loose))
+            return Sidecar("json", segments, language)
+    for key in ("words", "word_segments"):
+        loose = root.get(key)
+        if isinstance(loose, list):
+            return Sidecar("json", (SpokenSegment(words_from_pieces(_pieces(loose), WordTiming.SIDECAR)),), language)
+    if isinstance(root.get("text"), str):
+        return Sidecar("json", (SpokenSegment(words_of(root["text"])),), language)
+    raise SidecarUnreadable(
+        "sidecar_json", "the JSON has no segments, words or text", "give the JSON of WhisperX, whisper.cpp or a Whisper service"
+    )
+
+
+def _language(root: dict[str, Any]) -> str | None:
+    result = root.get("result")
+    for value in (root.get("language"), result.get("language") if isinstance(result, dict) else None):
+        if isinstance(value, str) and value.strip():
+            return _LANGUAGES.get(value.strip().lower(), value.strip().lower()[:2] if value.strip()[:2].isalpha() else None)
+    return None
+
+
+_LANGUAGES = {
+    "english": "en", "chinese": "zh", "mandarin": "zh", "japanese": "ja", "german": "de", "french": "fr", "spanish": "es", "italian": "it",
+    "portuguese": "pt", "russian": "ru", "arabic": "ar", "hindi": "hi", "korean": "ko", "dutch": "nl", "polish": "pl", "turkish": "tr",
+    "hebrew": "he", "persian": "fa", "ukrainian": "uk", "vietnamese": "vi", "thai": "th", "indonesian": "id", "swedish": "sv",
+    "yue": "yue", "cantonese": "yue",
+}  # fmt: skip
+"""Names that services write out, as ISO 639-1."""
+
+
+def _segment(item: dict[str, Any]) -> SpokenSegment:
+    start, end = _times(item)
+    words = item.get("words")
+    pieces = _pieces(words) if isinstance(words, list) else []
+    text = item.get("text")
+    confidence = _confidence(item)
+    if pieces and any(p.text.strip() for p in pieces):
+        return SpokenSegment(
+            words_from_pieces(_spaced(pieces, text), WordTiming.SIDECAR), start, end, confidence, _number(item.get("no_speech_prob"))
+        )
+    return SpokenSegment(words_of(text) if isinstance(text, str) else (), start, end, confidence, _number(item.get("no_speech_prob")))
+
+
+def _spaced(pieces: list[TimedPiece], text: Any) -> list[TimedPiece]:
+    """Pieces with the spaces of the segment's own text, which some forms leave out of the words."""
+    if not isinstance(text, str) or any(p.text[:1].isspace() or p.text[-1:].isspace() for p in pieces):
+        return pieces
+    out: list[TimedPiece] = []
+    at = 0
+    for piece in pieces:
+        found = text.find(piece.text, at)
+        if found < 0:
+            return _with_default_spaces(pieces)
+        out.append(replace(piece, text=text[at:found] + piece.text))
+        at = found + len(piece.text)
+    if text[at:].strip():
+        out[-1] = replace(out[-1], text=out[-1].text + text[at:])
+    return out
+
+
+def _with_default_spaces(pieces: list[TimedPiece]) -> list[TimedPiece]:
+    out: list[TimedPiece] = []
+    for piece in pieces:
+        joins = bool(out) and bool(piece.text) and bool(out[-1].text) and (is_wide(piece.text[0]) or is_wide(out[-1].text[-1]))
+        out.append(piece if joins or not out or piece.text[:1].isspace() else replace(piece, text=" " + piece.text))
+    return out
+
+
+def _pieces(items: list[Any]) -> list[TimedPiece]:
+    out: list[TimedPiece] = []
+    for item in items:
+        if not isinstance(item, dict):
+            continue
+        text = next((item[k] for k in ("word", "text", "punctuated_word") if isinstance(item.get(k), str)), "")
+        if clean_text(text):
+            start, end = _times(item)
+            out.append(TimedPiece(text, start, end, _confidence(item)))
+    return out if any(p.text[:1].isspace() for p in out) else _with_default_spaces(out)
+
+
+def _lay_out(segments: tuple[SpokenSegment, ...], pieces: list[TimedPiece]) -> tuple[SpokenSegment, ...]:
+    """Times of loose words put onto the words of segments, in order, where the texts agree."""
+    timed = [w for w in words_from_pieces(pieces, WordTiming.SIDECAR) if any(c.isalnum() for c in w.text)]
+    at = 0
+    out: list[SpokenSegment] = []
+    for segment in segments:
+        words: list[SpokenWord] = []
+        for word in segment.words:
+            key = _letters(word.text)
+            match = next((k for k in range(at, min(at + 4, len(timed))) if _letters(timed[k].text) == key), None) if key else None
+            if match is not None:
+                found = timed[match]
+                word = replace(word, start_us=found.start_us, end_us=found.end_us, confidence=found.confidence, timing=WordTiming.SIDECAR)
+                at = match + 1
+            words.append(word)
+        out.append(replace(segment, words=tuple(words)))
+    return tuple(out)
+
+
+def _letters(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def _times(item: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Times of a segment or word: seconds in start/end, a time_interval or a timestamp pair, or whisper.cpp's offsets in milliseconds."""
+    for key, scale in (("offsets", 1000), ("time_interval", US)):
+        nested = item.get(key)
+        if isinstance(nested, dict):
+            return _us(nested.get("from", nested.get("start")), scale), _us(nested.get("to", nested.get("end")), scale)
+    pair = item.get("timestamp")
+    if isinstance(pair, list) and len(pair) == 2:
+        return _us(pair[0], US), _us(pair[1], US)
+    return _us(item.get("start", item.get("from")), US), _us(item.get("end", item.get("to")), US)
+
+
+def _us(value: Any, scale: int) -> int | None:
+    if isinstance(value, str):
+        match = re.fullmatch(_STAMP, value.strip()) if len(value) < 20 else None
+        return _stamp(match.groups()) if match else None
+    number = _number(value)
+    return None if number is None else min(_LATEST_US, max(0, round(number * scale)))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _confidence(item: dict[str, Any]) -> float | None:
+    for key in ("score", "probability", "confidence", "alignment_confidence", "p"):
+        value = _number(item.get(key))
+        if value is not None:
+            return min(1.0, max(0.0, value))
+    logged = _number(item.get("avg_logprob"))
+    return None if logged is None else min(1.0, max(0.0, math.exp(min(0.0, logged))))
