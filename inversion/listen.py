@@ -29,7 +29,7 @@ from inversion.guards import (
 )
 from inversion.script import Followed, follow_script
 from inversion.speech import Samples, Window, cut_windows, merge_spans, speech_probabilities, speech_spans, split_long, us_at
-from inversion.transcript import SpokenSegment, SpokenWord, Transcript
+from inversion.transcript import SpokenSegment, SpokenWord, Transcript, is_wide, is_wide_end
 from inversion.words import settle, trim_to_speech
 from schemas.storyboard import WordTiming
 from schemas.time import US, Span
@@ -170,9 +170,20 @@ def _off_film(segment: SpokenSegment, window: Window) -> SpokenSegment:
 
 def finish(segments: Sequence[SpokenSegment], duration_us: int, config: InversionConfig) -> tuple[SpokenSegment, ...]:
     """The last guards, the same for every back end: order, loops, times for all words, splits at long silences."""
-    looped = collapse_loops(in_order(segments), config.timing.loop_repeats)
+    looped = collapse_loops(_joined([s for s in in_order(segments) if s.words]), config.timing.loop_repeats)
     timed = settle(looped, duration_us, config.timing.max_word_us)
     return split_at_silence(timed, config.timing.split_silence_us)
+
+
+def _joined(segments: Sequence[SpokenSegment]) -> list[SpokenSegment]:
+    """Segments with the space between them: one stands there unless one side belongs to a script without spaces."""
+    out: list[SpokenSegment] = []
+    for number, segment in enumerate(segments):
+        following = segments[number + 1].words[0].text[0] if number + 1 < len(segments) else ""
+        last = segment.words[-1]
+        space = bool(following) and not is_wide(following) and not is_wide_end(last.text)
+        out.append(replace(segment, words=(*segment.words[:-1], replace(last, space_after=space))))
+    return out
 
 
 def _engines(recogniser: Recogniser, segments: Sequence[SpokenSegment], heard: bool) -> dict[str, str]:

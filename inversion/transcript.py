@@ -111,6 +111,11 @@ def is_wide(char: str) -> bool:
     )
 
 
+def is_wide_end(text: str) -> bool:
+    """Whether a text ends in a script without spaces, or in its punctuation."""
+    return bool(text) and (is_wide(text[-1]) or (text[-1] in _WIDE_CLOSERS and any(is_wide(c) for c in text)))
+
+
 def is_spoken(text: str) -> bool:
     """Whether a text holds anything that is pronounced (a letter, a digit, or a currency or percent sign)."""
     return any(c.isalnum() or c in "%$€£¥&+@" for c in text)

@@ -1,0 +1,179 @@
+"""Sentences out of words: by punctuation where it can be trusted, by pauses where it cannot.
+
+English abbreviations, initials and decimals do not end sentences; Chinese and Japanese sentences end without spaces, with their closing
+quotes; text written right to left keeps its logical order. Words are never changed: the sentences' words joined give the text exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from inversion.language import NO_SPACES, guess_language
+from inversion.lexicon import FUNCTION_WORDS
+from inversion.transcript import SpokenSegment, SpokenWord, is_wide, join_words
+
+_STOPS = "。！？!?｡؟۔।॥።։။។…"
+_CLOSERS = "\"'”’」』）》〉】〕］)]}»›＂＇"
+_OPENERS = "\"'“‘「『（《〈【〔［([{«‹¿¡-–—"
+_ENDING = re.compile(rf"([.{_STOPS}]+)[{re.escape(_CLOSERS)}]*$")
+_CLAUSE = re.compile(rf"[,;:，、；：،؛–—-][{re.escape(_CLOSERS)}]*$")
+
+_TITLES = frozenset(
+    "mr mrs ms dr prof st mt gen col sgt capt lt maj adm gov sen rep rev hon pres messrs vs no nos fig figs vol pp eq sec ch art cf "
+    "al approx dept est ca bzw nr hr fr frau sr sra mme mlle ed eds trans e.g i.e".split()
+)
+"""Abbreviations that something always follows."""
+_MAYBE = frozenset(
+    "etc inc ltd co corp jr sr u.s u.k u.n e.u d.c a.m p.m b.c a.d ph.d m.d b.a m.a jan feb mar apr jun jul aug sep sept oct nov dec "
+    "mon tue wed thu fri sat sun ft in lb oz hrs mins secs min sec ave blvd rd z.b u.a usw d.h".split()
+)
+"""Abbreviations that may end a sentence: a pause and a capital decide."""
+_SPEECH_VERBS = "问说道喊叫答想嚷骂念と言聞叫"
+
+_ABBREVIATION_PAUSE_US = 250_000
+_LOWER_PAUSE_US = 700_000
+_ELLIPSIS_PAUSE_US = 1_000_000
+_PLAIN_PAUSE_US = 450_000
+_TRUSTED = 0.5
+"""Punctuation is trusted when at least this share of the long pauses carries a full stop."""
+_LONGEST_US = 40_000_000
+_LONGEST_WORDS = 80
+_LONGEST_WIDE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceDraft:
+    """words[first:end] of the whole film, with flags of the segments they came from."""
+
+    first: int
+    end: int
+    text: str
+    language: str
+    flags: tuple[str, ...]
+    confidence: float | None
+
+
+def split_sentences(segments: Sequence[SpokenSegment], language: str, split_silence_us: int) -> tuple[SentenceDraft, ...]:
+    """Sentences of a film, covering all its words in order.
+
+    Args:
+        segments: of a finished transcript: every word timed.
+        language: of the film, ISO 639-1.
+        split_silence_us: a pause this long ends a sentence, half as long again where the text goes on in lower case.
+    """
+    words = [w for s in segments for w in s.words]
+    owner = [k for k, s in enumerate(segments) for _ in s.words]
+    if not words:
+        return ()
+    by_pause = _pauses_decide(words, language)
+    edges = [0]
+    for k in range(1, len(words)):
+        a, b = segments[owner[k - 1]], segments[owner[k]]
+        changes = owner[k] != owner[k - 1] and (a.flags != b.flags or a.language != b.language)
+        if changes or _ends(words, k, edges[-1], _pause(words, k), split_silence_us, by_pause):
+            edges.append(k)
+    edges.append(len(words))
+    out: list[SentenceDraft] = []
+    for first, end in (part for run in pairwise(edges) for part in _shorter(words, *run)):
+        own = [segments[k] for k in dict.fromkeys(owner[first:end])]
+        text = join_words(words[first:end])
+        known = [w.confidence for w in words[first:end] if w.confidence is not None]
+        out.append(
+            SentenceDraft(
+                first=first,
+                end=end,
+                text=text,
+                language=own[0].language or guess_language(text, language),
+                flags=tuple(dict.fromkeys(f for s in own for f in s.flags)),
+                confidence=sum(known) / len(known) if known else None,
+            )
+        )
+    return tuple(out)
+
+
+def _pause(words: Sequence[SpokenWord], k: int) -> int:
+    """Silence before word k, microseconds."""
+    before, after = words[k - 1].end_us, words[k].start_us
+    return 0 if before is None or after is None else after - before
+
+
+def _pauses_decide(words: Sequence[SpokenWord], language: str) -> bool:
+    """Recognisers often leave Chinese and its like without full stops: then pauses end sentences."""
+    if language not in NO_SPACES:
+        return False
+    long = [k for k in range(1, len(words)) if _pause(words, k) >= _PLAIN_PAUSE_US]
+    stopped = sum(_ENDING.search(words[k - 1].text) is not None for k in long)
+    return bool(long) and stopped < _TRUSTED * len(long)
+
+
+def _ends(words: Sequence[SpokenWord], k: int, first: int, pause: int, split_silence_us: int, by_pause: bool) -> bool:
+    """Whether a sentence ends between words k - 1 and k."""
+    text, following = words[k - 1].text, words[k].text
+    stop = _ENDING.search(text)
+    goes_on = stop is None and following.lstrip(_OPENERS)[:1].islower()
+    if pause >= split_silence_us * (3 if goes_on else 2) // 2:
+        return True
+    if stop is None:
+        return by_pause and pause >= _PLAIN_PAUSE_US
+    marks = stop.group(1)
+    opening = following.lstrip(_OPENERS)[:1]
+    if any(c in "。！？｡؟۔।॥።։။។" for c in marks):
+        return not _reports(words, k, text)
+    if is_wide(text[: stop.start(1)][-1:] or " ") and marks[-1] not in "…":
+        return not _reports(words, k, text)
+    if marks.endswith("…") or marks.startswith("..."):
+        return pause >= _ELLIPSIS_PAUSE_US or (not opening.islower() and pause >= 0 and opening.isalpha() and not is_wide(opening))
+    if marks[-1] in "!?":
+        return not (opening.islower() and text[-1] in _CLOSERS)
+    return _full_stop_ends(text[: stop.start(1)], following.lstrip(_OPENERS), pause, k - 1 == first)
+
+
+def _full_stop_ends(stem: str, following: str, pause: int, is_first: bool) -> bool:
+    """Whether an ASCII full stop between ``stem`` and ``following`` ends a sentence."""
+    opening = following[:1]
+    plain = stem.lstrip(_OPENERS).casefold()
+    if plain in _TITLES:
+        return False
+    is_initial = len(plain) == 1 and plain.isalpha() and stem.lstrip(_OPENERS).isupper()
+    if is_initial or plain in _MAYBE or re.fullmatch(r"(?:[a-z]\.)+[a-z]", plain):
+        if plain == "i" and not opening.islower():
+            return pause >= _ABBREVIATION_PAUSE_US // 2
+        starts = following[:1].isupper() and following.rstrip(",").casefold() in FUNCTION_WORDS["en"]
+        return not opening.islower() and (pause >= (2 if is_initial else 1) * _ABBREVIATION_PAUSE_US or (starts and not is_initial))
+    if is_first and re.fullmatch(r"\d{1,2}|[ivx]{1,4}", plain):
+        return False
+    if opening.islower():
+        return pause >= _LOWER_PAUSE_US
+    return True
+
+
+def _reports(words: Sequence[SpokenWord], k: int, text: str) -> bool:
+    """A quotation goes on with who said it, in a few characters: 他问。"""
+    if text[-1] not in "”’」』" or not is_wide(words[k].text.lstrip(_OPENERS)[:1] or " "):
+        return False
+    clause = ""
+    for word in words[k : k + 7]:
+        clause += word.text
+        if _ENDING.search(word.text) or _CLAUSE.search(word.text):
+            break
+    return any(verb in clause[:7] for verb in _SPEECH_VERBS) and len(clause) <= 7
+
+
+def _shorter(words: Sequence[SpokenWord], first: int, end: int) -> list[tuple[int, int]]:
+    """A run without full stops that is too long for a sentence, cut at its clearest inner border until it is not."""
+    wide = sum(is_wide(c) for w in words[first:end] for c in w.text)
+    length = (words[end - 1].end_us or 0) - (words[first].start_us or 0)
+    too_long = wide > _LONGEST_WIDE or (end - first - wide) > _LONGEST_WORDS or length > _LONGEST_US
+    if not too_long or end - first < 8:
+        return [(first, end)]
+    middle = (first + end) / 2
+
+    def clearness(k: int) -> tuple[float, int]:
+        score = min(_pause(words, k), 1_500_000) / 1_000_000 + (0.6 if _CLAUSE.search(words[k - 1].text) else 0.0)
+        return (score - abs(k - middle) / (end - first), -k)
+
+    cut = max(range(first + 3, end - 2), key=clearness)
+    return [*_shorter(words, first, cut), *_shorter(words, cut, end)]
