@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,14 @@ from schemas.errors import ConfigInvalid
 TICK_S = 0.5
 RAY_FLOOR = (2, 52)
 """Older releases lack token authentication."""
+
+_ENVIRONMENT = {
+    "RAY_AUTH_MODE": "token",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+"""Set before ray is imported, unless the user has set them: token authentication, nothing phoned out, no environment rebuilt."""
 
 
 def run_all(
@@ -34,19 +44,17 @@ def run_all(
     A worker that dies takes its project's current stage with it: the task is tried again and continues from the ledger and the
     call journal. After ``config.run.attempts`` deaths the project is reported as failed and the rest goes on.
     """
-    ray = _start(config.run.ray)
-    try:
-        task = ray.remote(
-            num_cpus=min(config.run.ray.cpus_per_project, max(1, int(ray.cluster_resources().get("CPU", 1)))),
-            max_retries=config.run.attempts - 1,
-            retry_exceptions=False,
-        )(process)
-        waiting = list(groups)
+    with _session(config.run.ray) as ray:
+        cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        task = ray.remote(num_cpus=min(config.run.ray.cpus_per_project, cpus), max_retries=config.run.attempts - 1, retry_exceptions=False)(
+            process
+        )
+        waiting = deque(groups)
         flying: dict[Any, SourceGroup] = {}
         results: dict[str, ProjectResult] = {}
         while waiting or flying:
             while waiting and len(flying) < config.run.window:
-                group = waiting.pop(0)
+                group = waiting.popleft()
                 flying[task.remote(group, config, lake, run_id)] = group
             ready, _ = ray.wait(list(flying), num_returns=1, timeout=TICK_S)
             for ref in ready:
@@ -57,8 +65,6 @@ def run_all(
                     results[group.key] = _lost(group, lake, run_id, config.run.attempts, error)
             tick()
         return [results[g.key] for g in groups]
-    finally:
-        ray.shutdown()
 
 
 def _lost(group: SourceGroup, lake: Path, run_id: str, attempts: int, error: Exception) -> ProjectResult:
@@ -79,32 +85,31 @@ def _lost(group: SourceGroup, lake: Path, run_id: str, attempts: int, error: Exc
     return ProjectResult(group.key, group.items[0].uri, "failed", group.project_id, "worker_died", detail)
 
 
-def _start(config: RayConfig) -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
-    os.environ.setdefault("RAY_DEDUP_LOGS", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    if config.address == "local":
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
+@contextmanager
+def _session(config: RayConfig) -> Iterator[Any]:
+    """A private local Ray, or a connection to a running cluster; shut down at the end."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     import ray
 
     version = tuple(int(p) for p in ray.__version__.split(".")[:2])
     if version < RAY_FLOOR:
         raise ConfigInvalid("ray_too_old", f"ray {ray.__version__} is older than 2.52", "install the versions in requirements.lock")
-    common: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
-    if config.address != "local":
-        return _joined(ray, config.address)
-    ray.init(
-        address="local",
-        num_cpus=os.cpu_count(),
-        object_store_memory=config.object_store_bytes,
-        _temp_dir=tempfile.mkdtemp(prefix="wpr", dir=tempfile.gettempdir()),
-        _node_ip_address="127.0.0.1",
-        **common,
-    )
-    return ray
-
-
-def _joined(ray: Any, address: str) -> Any:
-    ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    return ray
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    with tempfile.TemporaryDirectory(prefix="wpr", ignore_cleanup_errors=True) as folder:
+        if config.address == "local":
+            ray.init(
+                address="local",
+                num_cpus=os.cpu_count(),
+                object_store_memory=config.object_store_bytes,
+                include_dashboard=False,
+                _temp_dir=folder,
+                _node_ip_address="127.0.0.1",
+                **quiet,
+            )
+        else:
+            ray.init(address=config.address, **quiet)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
