@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from schemas.canonical import Frozen
 
@@ -20,3 +20,47 @@ class MaterializeConfig(Frozen):
         default_factory=dict, description="project id (or key of its near-duplicate group) to split, for projects decided by hand"
     )
     check_snapshots: bool = Field(default=False, description="load the state of every example and compare its digest; slow, for audits")
+
+
+class RewardConfig(Frozen):
+    """Weights of the rewards of eq. 9 to 11 (arXiv 2610.38352, Appendix A.2). The paper names the symbols and does not publish their values
+    (the six weights of the rule score apart, see evaluation.quality): every default here is this project's own choice."""
+
+    gamma: float = Field(default=1.0, gt=0, le=1, description="discount of progress per call")
+    epsilon_p: float = Field(
+        default=0.05, gt=0, lt=1, description="margin that keeps the progress of failed branches below the delivery tier"
+    )
+    alpha: float = Field(default=0.5, ge=0, le=1, description="share of delivery and progress credit against final quality")
+    lambda_p: float = Field(default=0.1, ge=0, description="weight of the penalty for stopping below the delivery quality")
+    q_min: float = Field(default=0.6, ge=0, le=1, description="delivery quality")
+    audit_weight: float = Field(default=0.3, ge=0, le=1, description="w_a: share of the render audit in final quality")
+    milestones: dict[str, float] = Field(
+        default_factory=lambda: {
+            "segments": 1.0,
+            "shot_plan": 1.0,
+            "assets": 1.0,
+            "narration": 1.0,
+            "decorations": 1.0,
+            "music": 1.0,
+            "timeline": 1.0,
+            "renders": 1.0,
+            "delivery": 1.0,
+        },
+        description="omega_k > 0 by fact of the production state (schemas.contract.Fact)",
+    )
+    generator: dict[str, float] = Field(
+        default_factory=lambda: {"schema_validity": 0.25, "grounding": 0.25, "coverage": 0.25, "usability": 0.25},
+        description="w_k^G by feature",
+    )
+    diagnosis: float = Field(default=0.3, ge=0, description="w_d")
+    repair: float = Field(default=0.4, ge=0, description="w_r, of the repair utility in -1..1")
+    verification: float = Field(default=0.3, ge=0, description="w_v")
+    unnecessary: float = Field(default=0.2, ge=0, description="w_u, subtracted")
+
+    @model_validator(mode="after")
+    def _positive(self) -> RewardConfig:
+        if not self.milestones or min(self.milestones.values()) <= 0:
+            raise ValueError("every milestone needs a weight above 0")
+        if not self.generator or min(self.generator.values()) < 0:
+            raise ValueError("generator weights may not be negative")
+        return self
