@@ -44,7 +44,8 @@ def config_page() -> str:
     out = [
         "# Configuration",
         "",
-        "Made by `python -m jobs.reference`; do not edit. A configuration is a YAML file. Every key may be left out; unknown keys are refused.",
+        "Made by `python -m jobs.reference`; do not edit. A configuration is a YAML file.",
+        "Every key may be left out; unknown keys are refused.",
         "Built-in ones: `local` (the default), `cluster`, `ci`, `demo`.",
         "",
     ]
