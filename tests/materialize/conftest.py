@@ -12,10 +12,12 @@ import pytest
 
 from materialize.config import MaterializeConfig
 from materialize.examples import materialize
+from materialize.tokens import TokenCounter, open_counter
 from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.blocker import Blocker, BlockerCode
 from schemas.canonical import canonical_bytes
 from schemas.contract import ContentRequest, Role
+from schemas.errors import EngineMissing
 from schemas.example import Example
 from schemas.media import MediaInfo, SourceItem
 from schemas.state import Change, GlobalRecord, ProductionState, Task
@@ -307,6 +309,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("artifacts")
 
 
+@pytest.fixture(scope="session")
+def counter() -> TokenCounter:
+    """The Qwen3 token counter; skips where the tokenizer is not installed."""
+    try:
+        found = open_counter(MaterializeConfig())
+    except EngineMissing as missing:
+        pytest.skip(str(missing))
+    assert found is not None
+    return found
+
+
 @pytest.fixture
 def run(root: Path) -> Run:
     """The whole run."""
@@ -334,6 +347,7 @@ def build() -> Any:
         call = staticmethod(tool_call)
         table = staticmethod(table_from)
         storyboard = staticmethod(storyboard)
+        whole_run = staticmethod(whole_run)
         tools = TOOLS
         canary = CANARY
         orchestrator, generator, critic = ORCH, GEN, CRIT

