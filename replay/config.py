@@ -44,6 +44,9 @@ class MixConfig(Frozen):
     narration_lufs: float = -16.0
     music_below_db: float = Field(default=20.0, description="music lies this far below the narration while it speaks")
     gap_us: int = Field(default=250_000, description="silence after each narrated shot")
+    music_folder: str | None = Field(
+        default=None, description="folder of the user's own music with its music.json; none: the packaged library"
+    )
 
 
 class PolicyConfig(Frozen):

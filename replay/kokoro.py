@@ -93,7 +93,7 @@ class KokoroSpeech:
     """The engine; implements ``replay.engines.SpeechEngine``."""
 
     name = "kokoro-82m-int8"
-    languages = ("en", "zh")
+    languages: tuple[str, ...] = ("en", "zh")
 
     def __init__(self, model: Path, voices: Path) -> None:
         """Prepare the engine; the model is loaded at the first word.

@@ -39,7 +39,7 @@ _STYLES = {
 """What the moods of the packaged library sound like, in words a query may use."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FolderLibrary:
     """A library on disk. ``duration_us`` of a track is 0 until somebody measured it."""
 

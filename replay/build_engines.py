@@ -1,0 +1,28 @@
+"""Opens the engines that a configuration names."""
+
+from __future__ import annotations
+
+from media.command import Sandbox
+from media.ocr import RapidReader
+from replay.config import ReplayConfig
+from replay.embed import open_embedder
+from replay.engines import Engines
+from replay.graphics.pack import load_templates
+from replay.music import open_music
+from replay.speech import open_speech
+
+
+def build_engines(config: ReplayConfig, sandbox: Sandbox) -> Engines:
+    """The engines of a run. Models are loaded at first use, so this is cheap.
+
+    Raises:
+        EngineMissing: a configured engine, model or library is not installed; says what brings it.
+        ConfigInvalid: an endpoint or a folder of the configuration makes no sense.
+    """
+    return Engines(
+        speech=open_speech(config.speech, sandbox),
+        embedder=open_embedder(config.retrieval.embedder),
+        music=open_music(config.mix.music_folder),
+        templates=load_templates(),
+        reader=RapidReader(),
+    )

@@ -1,0 +1,316 @@
+"""What a delivery is, and whether a folder holds one: the manifest's form and the validation on bytes.
+
+Owns ``video.mp4`` + ``manifest.json`` (+ ``captions.srt``). Validation reads nothing but the folder, trusts no figure of the manifest
+that can be measured, and decodes in the sandbox only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from media.command import Sandbox
+from media.measure import AudioMeasure, VideoMeasure, check_audio, check_video
+from media.probe import probe
+from schemas.canonical import Frozen, Sha256
+from schemas.errors import PipelineError
+from schemas.media import MediaInfo
+from schemas.time import Rate
+
+VIDEO, MANIFEST, CAPTIONS = "video.mp4", "manifest.json", "captions.srt"
+MAX_MANIFEST = 32 * 1024 * 1024
+MAX_BLACK = 0.5
+"""Share of black frames above which a film is not delivered."""
+MAX_SILENT = 0.9
+QUIETEST_LUFS = -45.0
+LOUDNESS_SLACK_LU = 0.5
+"""Measured and stated loudness may differ by this (another version of the meter)."""
+
+
+class FileEntry(Frozen):
+    """A file of the delivery."""
+
+    file: str
+    sha256: Sha256
+    size_bytes: int
+
+
+class PictureEntry(Frozen):
+    """The picture, measured."""
+
+    codec: str
+    width: int
+    height: int
+    frame_rate: Rate
+    frames: int
+    duration_us: int
+    black_share: float
+    frozen_share: float
+
+
+class SoundEntry(Frozen):
+    """The sound, measured. ``drift_us``: largest distance between a sound in the film and where it was put, found by correlation."""
+
+    codec: str
+    sample_rate: int
+    channels: int
+    duration_us: int
+    loudness_lufs: float
+    peak_dbfs: float
+    silent_share: float
+    drift_us: int
+
+
+class SpokenEntry(Frozen):
+    """A narration in the film."""
+
+    sha256: Sha256
+    start_us: int
+    end_us: int
+
+
+class ShotEntry(Frozen):
+    """A shot of the film and what it was made from."""
+
+    shot_id: str
+    start_frame: int
+    frames: int
+    render_sha256: Sha256
+    clip_id: str
+    clip_sha256: Sha256
+    narration: SpokenEntry | None
+    graphic: str | None = Field(description="name of the template; None for a shot without a graphic")
+    graphic_sha256: Sha256 | None
+
+
+class Credit(Frozen):
+    """Something of others that is in the film."""
+
+    kind: Literal["footage", "music", "voice", "font"]
+    name: str
+    licence: str
+    attribution: str | None
+
+
+class Manifest(Frozen):
+    """Everything a receiver needs to know of a delivered film."""
+
+    schema_version: Literal["delivery.1"] = "delivery.1"
+    project_id: str
+    title: str
+    language: str
+    video: FileEntry
+    captions: FileEntry | None
+    picture: PictureEntry
+    sound: SoundEntry
+    script_characters: int
+    spoken_characters: int = Field(description="characters of the script that shots with narration carry; white space does not count")
+    coverage: float = Field(ge=0, le=1)
+    feasible_us: tuple[int, int]
+    shots: tuple[ShotEntry, ...]
+    credits: tuple[Credit, ...]
+    engines: dict[str, Any]
+
+
+class Problem(Frozen):
+    """One reason why a delivery is not valid."""
+
+    code: str
+    message: str
+
+
+class DeliveryReport(Frozen):
+    """Result of a validation. ``measured`` holds the figures seen on the bytes, as far as they could be taken."""
+
+    problems: tuple[Problem, ...]
+    measured: dict[str, Any]
+
+    @property
+    def passed(self) -> bool:
+        """Nothing is wrong."""
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        """Stable form for ``--json``."""
+        return {"passed": self.passed, "problems": [p.model_dump() for p in self.problems], "measured": self.measured}
+
+    def print(self) -> None:
+        """For a person."""
+        for name, value in self.measured.items():
+            print(f"{name:>16}  {value}")
+        for problem in self.problems:
+            print(f"{problem.code:>16}  {problem.message}")
+        print("valid" if self.passed else f"not valid: {len(self.problems)} problem(s)")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was measured of a film's bytes."""
+
+    sha256: Sha256
+    size_bytes: int
+    info: MediaInfo
+    video: VideoMeasure
+    audio: AudioMeasure
+
+
+def look(path: Path, sandbox: Sandbox) -> Seen:
+    """Measure a film.
+
+    Raises:
+        MediaRejected, ToolFailed: it is no film that decodes.
+        LimitExceeded, SandboxUnavailable: it could not be looked at.
+    """
+    digest, size = _digest(path)
+    return Seen(digest, size, probe(path, sandbox), check_video(path, sandbox), check_audio(path, sandbox))
+
+
+def verify_delivery(folder: Path, sandbox: Sandbox) -> DeliveryReport:
+    """Validate a delivered folder on its bytes.
+
+    Args:
+        folder: holds ``video.mp4``, ``manifest.json`` and perhaps ``captions.srt``; other files do not matter.
+
+    Raises:
+        SandboxUnavailable, LimitExceeded: the film could not be looked at. Everything that is wrong with the folder itself is a
+            problem in the report.
+    """
+    problems: list[Problem] = []
+    for name in (VIDEO, MANIFEST):
+        wrong = _not_a_file(folder / name)
+        if wrong:
+            problems.append(Problem(code="missing_file", message=f"{name} {wrong}"))
+    if problems:
+        return DeliveryReport(problems=tuple(problems), measured={})
+    manifest = _manifest(folder / MANIFEST)
+    if isinstance(manifest, Problem):
+        return DeliveryReport(problems=(manifest,), measured={})
+    digest, size = _digest(folder / VIDEO)
+    if (digest, size) != (manifest.video.sha256, manifest.video.size_bytes):
+        return DeliveryReport(
+            problems=(Problem(code="wrong_bytes", message=f"{VIDEO} is not the file the manifest names ({digest[:12]}, {size} bytes)"),),
+            measured={"sha256": digest, "size_bytes": size},
+        )
+    try:
+        seen = look(folder / VIDEO, sandbox)
+    except PipelineError as error:
+        if type(error).__name__ not in ("MediaRejected", "ToolFailed"):
+            raise
+        return DeliveryReport(problems=(Problem(code="not_a_film", message=f"{VIDEO}: {error.message}"),), measured={})
+    problems += judge(manifest, seen)
+    problems += _captions(folder, manifest)
+    return DeliveryReport(problems=tuple(problems), measured=figures(seen))
+
+
+def figures(seen: Seen) -> dict[str, Any]:
+    """The measured figures in short."""
+    return {
+        "frames": seen.video.frames,
+        "size": f"{seen.video.width}x{seen.video.height}",
+        "duration_us": seen.video.duration_us,
+        "sound_us": seen.audio.duration_us,
+        "loudness_lufs": seen.audio.loudness_lufs,
+        "silent_share": round(seen.audio.silent_share, 4),
+        "black_share": round(seen.video.black_share, 4),
+        "frozen_share": round(seen.video.frozen_share, 4),
+    }
+
+
+def judge(manifest: Manifest, seen: Seen) -> list[Problem]:
+    """Compare a manifest with what was measured. Pure."""
+    out: list[Problem] = []
+
+    def wrong(code: str, message: str) -> None:
+        out.append(Problem(code=code, message=message))
+
+    picture, sound, video, audio = manifest.picture, manifest.sound, seen.video, seen.audio
+    stream, track = seen.info.video, seen.info.audio
+    if stream is None or track is None or (stream.codec, track.codec) != ("h264", "aac"):
+        kinds = f"{stream.codec if stream else 'no picture'} and {track.codec if track else 'no sound'}"
+        wrong("wrong_codec", f"the film has {kinds}; expected h264 and aac")
+    if (video.width, video.height) != (picture.width, picture.height):
+        wrong("wrong_size", f"the picture has {video.width}x{video.height} pixels, the manifest says {picture.width}x{picture.height}")
+    if video.frames != picture.frames or video.frames != sum(s.frames for s in manifest.shots):
+        planned = sum(s.frames for s in manifest.shots)
+        wrong("wrong_length", f"the picture has {video.frames} frames, the manifest {picture.frames}, its shots {planned}")
+    if video.rate.fraction != picture.frame_rate.fraction:
+        wrong("wrong_rate", f"{video.rate.num}/{video.rate.den} frames per second, the manifest says {picture.frame_rate.fraction}")
+    frame_us = picture.frame_rate.us_at(1)
+    apart = abs(video.duration_us - audio.duration_us)
+    start = abs(track.start_us) if track is not None else 0
+    if apart > frame_us or start > frame_us or sound.drift_us > frame_us:
+        wrong(
+            "drift",
+            f"picture and sound differ by {apart} us in length and {start} us at the start, drift {sound.drift_us} us; at most {frame_us}",
+        )
+    if video.black_share > MAX_BLACK:
+        wrong("black", f"{video.black_share:.0%} of the frames are black; at most {MAX_BLACK:.0%}")
+    loudness = audio.loudness_lufs
+    if audio.silent_share > MAX_SILENT or loudness is None or loudness < QUIETEST_LUFS:
+        wrong("silent", f"{audio.silent_share:.0%} of the sound is silence, loudness {loudness}")
+    elif abs(loudness - sound.loudness_lufs) > LOUDNESS_SLACK_LU:
+        wrong("loudness", f"loudness is {loudness:.1f} LUFS, the manifest says {sound.loudness_lufs:.1f}")
+    at = 0
+    for shot in manifest.shots:
+        if shot.start_frame != at:
+            wrong("shot_order", f"{shot.shot_id} starts at frame {shot.start_frame}; the one before it ends at {at}")
+            break
+        at += shot.frames
+    if manifest.coverage < 1 and manifest.spoken_characters >= manifest.script_characters:
+        wrong(
+            "coverage", f"coverage {manifest.coverage} does not fit {manifest.spoken_characters} of {manifest.script_characters} characters"
+        )
+    if not manifest.credits:
+        wrong("no_credits", "the manifest names no licence of what the film is made of")
+    return out
+
+
+def _captions(folder: Path, manifest: Manifest) -> list[Problem]:
+    """Captions are a sidecar: they may be left out, but not be other ones."""
+    path = folder / CAPTIONS
+    if manifest.captions is None or not os.path.lexists(path):
+        return []
+    wrong = _not_a_file(path)
+    if wrong:
+        return [Problem(code="wrong_captions", message=f"{CAPTIONS} {wrong}")]
+    if _digest(path)[0] != manifest.captions.sha256:
+        return [Problem(code="wrong_captions", message=f"{CAPTIONS} is not the file the manifest names")]
+    return []
+
+
+def _manifest(path: Path) -> Manifest | Problem:
+    if path.stat().st_size > MAX_MANIFEST:
+        return Problem(code="bad_manifest", message=f"{MANIFEST} is larger than {MAX_MANIFEST} bytes")
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(p) for p in first["loc"]) or "the file"
+        return Problem(code="bad_manifest", message=f"{MANIFEST}: {where}: {first['msg']}")
+
+
+def _not_a_file(path: Path) -> str | None:
+    """Why a path is no plain file; None if it is one. Links are not followed."""
+    try:
+        info = path.lstat()
+    except OSError:
+        return "is not there"
+    if not stat.S_ISREG(info.st_mode):
+        return "is no regular file"
+    return "is empty" if info.st_size == 0 else None
+
+
+def _digest(path: Path) -> tuple[Sha256, int]:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        size = 0
+        while block := file.read(1 << 20):
+            digest.update(block)
+            size += len(block)
+    return digest.hexdigest(), size

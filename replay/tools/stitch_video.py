@@ -1,0 +1,229 @@
+"""``stitch_video``: renders joined without encoding again, one sound track, one AAC encode, a manifest, and the validation of it all."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from media.audio import read_audio
+from media.ffmpeg import SAMPLE_RATE, house_audio, run_ffmpeg
+from media.measure import AudioMeasure
+from replay import facts
+from replay.captions import to_srt
+from replay.credits import credits_of
+from replay.delivery import (
+    CAPTIONS,
+    VIDEO,
+    FileEntry,
+    Manifest,
+    PictureEntry,
+    Problem,
+    Seen,
+    ShotEntry,
+    SoundEntry,
+    SpokenEntry,
+    judge,
+    look,
+)
+from replay.drift import drift_us
+from replay.lineage import delivery_inputs
+from replay.measured import measured_audio
+from replay.mix import film_sound, spoken, write_track
+from replay.picture import timescale
+from replay.sound import FilmSound
+from replay.state import film_change
+from replay.tool import Arguments, Contents, Product, Refusal, ToolEnv
+from schemas.artifact import ArtifactKind, ArtifactRef
+from schemas.blocker import Blocker, BlockerCode
+from schemas.contract import ContentRequest, Fact, ToolContract
+from schemas.errors import ToolFailed
+from schemas.state import Delivery, ProductionState
+
+OF_THE_MATERIAL = ("black", "silent", "loudness")
+"""Problems that come from what was chosen and can be mended by choosing again; all others are faults of ours."""
+
+
+class StitchVideo:
+    """Delivers the film."""
+
+    contract = ToolContract(
+        name="stitch_video",
+        version=1,
+        summary="Deliver the film: join the renders, mix narration and music into one track, encode it once, write and check the manifest.",
+        args=(),
+        needs=(Fact.TIMELINE, Fact.RENDERS, Fact.NARRATION, Fact.MUSIC),
+        produces=(Fact.DELIVERY,),
+        checks=(
+            "the film decodes as H.264 and AAC with the timeline's frames and the canvas size",
+            "picture and sound are of one length and nowhere more than a frame apart",
+            "the film is neither black nor silent",
+            "the manifest names digests, lengths, coverage, loudness and licences, and agrees with the bytes",
+        ),
+        wall_s=3600,
+        max_output_bytes=8 * 1024 * 1024 * 1024,
+    )
+
+    def resolve(self, state: ProductionState, arguments: Arguments) -> tuple[Blocker, ...]:
+        """Nothing to resolve."""
+        return ()
+
+    def need(self, state: ProductionState, arguments: Arguments, given: Contents, env: ToolEnv) -> ContentRequest | None:
+        """Nothing is asked."""
+        return None
+
+    def accept(self, state: ProductionState, arguments: Arguments, given: Contents, content: dict[str, Any]) -> tuple[Blocker, ...]:
+        """Never called."""
+        return ()
+
+    def execute(self, state: ProductionState, arguments: Arguments, given: Contents, env: ToolEnv) -> Product | Refusal:
+        """Join, mix, encode, measure, write the manifest, validate."""
+        music = measured_audio(state.film.music.ref, env.store, env.sandbox) if state.film.music is not None else None
+        sound = film_sound(state, music, env)
+        file = _join(state, sound, env)
+        env.note("film joined; measuring it")
+        seen = look(file, env.sandbox)
+        heard = read_audio(file, seen.info, env.sandbox, rate=SAMPLE_RATE)
+        captions = to_srt(spoken(state))
+        captions_ref = env.store.put_bytes(captions, ArtifactKind.OTHER, "application/x-subrip") if captions else None
+        manifest = _manifest(state, seen, drift_us(heard, sound), captions_ref, env)
+        problems = judge(manifest, seen)
+        if problems:
+            return _refused(problems)
+        video = env.store.put_file(file, ArtifactKind.VIDEO, "video/mp4")
+        ref = env.store.put_json(manifest, ArtifactKind.MANIFEST)
+        delivery = Delivery(
+            video=video,
+            manifest=ref,
+            duration_us=seen.video.duration_us,
+            loudness_lufs=manifest.sound.loudness_lufs,
+            inputs_digest=delivery_inputs(state),
+        )
+        results: dict[str, Any] = {
+            "duration_ms": seen.video.duration_us // 1000,
+            "frames": seen.video.frames,
+            "shots": len(manifest.shots),
+            "loudness_lufs": manifest.sound.loudness_lufs,
+            "coverage": manifest.coverage,
+            "drift_us": manifest.sound.drift_us,
+            "open_defects": len(facts.open_defects(state)),
+        }
+        artifacts = (video, ref) if captions_ref is None else (video, ref, captions_ref)
+        return Product(changes=(film_change("delivery", delivery),), results=results, artifacts=artifacts)
+
+
+def _join(state: ProductionState, sound: FilmSound, env: ToolEnv) -> Path:
+    """The film as a file of the call's folder."""
+    folder = Path(env.workdir) / "film"
+    folder.mkdir()
+    track = folder / "sound.wav"
+    write_track(sound, track)
+    inputs: dict[str, Path] = {"sound.wav": track}
+    lines = ["ffconcat version 1.0"]
+    for number, sid in enumerate(state.film.shot_order):
+        render = state.shots[sid].render
+        if render is None:
+            raise ToolFailed("render_missing", f"{sid} has no render although all renders are current")
+        inputs[f"shots/{number:04d}.mp4"] = env.store.path(render.ref.sha256)
+        lines.append(f"file '/in/shots/{number:04d}.mp4'")
+    argv = (
+        "-f", "concat", "-safe", "0", "-i", "/in/film.ffconcat", "-i", "/in/sound.wav", "-map", "0:v:0", "-map", "1:a:0", "-c:v", "copy",
+        *house_audio(), "-video_track_timescale", str(timescale(state.film.task.frame_rate)), "-movflags", "+faststart", f"/out/{VIDEO}",
+    )  # fmt: skip
+    run_ffmpeg(
+        argv,
+        inputs=inputs,
+        texts={"film.ffconcat": "\n".join(lines).encode() + b"\n"},
+        outputs=(VIDEO,),
+        sandbox=env.sandbox,
+        workdir=folder,
+    )
+    return folder / VIDEO
+
+
+def _manifest(state: ProductionState, seen: Seen, drift: int, captions: ArtifactRef | None, env: ToolEnv) -> Manifest:
+    task = state.film.task
+    said = {s.shot_id: s for s in spoken(state)}
+    characters = sum(1 for c in task.script if not c.isspace())
+    carried = min(characters, sum(1 for sid in said for c in state.shots[sid].planned.text if not c.isspace()))
+    return Manifest(
+        project_id=task.project_id,
+        title=task.title,
+        language=task.language,
+        video=FileEntry(file=VIDEO, sha256=seen.sha256, size_bytes=seen.size_bytes),
+        captions=None if captions is None else FileEntry(file=CAPTIONS, sha256=captions.sha256, size_bytes=captions.size_bytes),
+        picture=PictureEntry(
+            codec=seen.info.video.codec if seen.info.video is not None else "none",
+            width=task.width,
+            height=task.height,
+            frame_rate=task.frame_rate,
+            frames=state.film.timeline.total_frames if state.film.timeline is not None else 0,
+            duration_us=seen.video.duration_us,
+            black_share=round(seen.video.black_share, 4),
+            frozen_share=round(seen.video.frozen_share, 4),
+        ),
+        sound=_sound(seen.audio, seen, drift),
+        script_characters=characters,
+        spoken_characters=carried,
+        coverage=round(carried / characters, 4) if characters else 1.0,
+        feasible_us=(task.duration_min_us, task.duration_max_us),
+        shots=_shots(state),
+        credits=credits_of(state, env.engines),
+        engines={"sandbox": env.sandbox.name, **env.engines.versions()},
+    )
+
+
+def _sound(audio: AudioMeasure, seen: Seen, drift: int) -> SoundEntry:
+    loudness = audio.loudness_lufs
+    return SoundEntry(
+        codec=seen.info.audio.codec if seen.info.audio is not None else "none",
+        sample_rate=audio.sample_rate,
+        channels=audio.channels,
+        duration_us=audio.duration_us,
+        loudness_lufs=round(loudness, 1) if loudness is not None and math.isfinite(loudness) else -70.0,
+        peak_dbfs=round(audio.peak_dbfs, 1) if math.isfinite(audio.peak_dbfs) else -120.0,
+        silent_share=round(audio.silent_share, 4),
+        drift_us=drift,
+    )
+
+
+def _shots(state: ProductionState) -> tuple[ShotEntry, ...]:
+    said = {s.shot_id: s for s in spoken(state)}
+    out: list[ShotEntry] = []
+    for item in state.film.timeline.items if state.film.timeline is not None else ():
+        shot = state.shots[item.shot_id]
+        if shot.render is None or shot.asset is None:
+            raise ToolFailed("render_missing", f"{item.shot_id} has no render although all renders are current")
+        voice = said.get(item.shot_id)
+        graphic = shot.decoration if shot.planned.spotlight is not None else None
+        out.append(
+            ShotEntry(
+                shot_id=item.shot_id,
+                start_frame=item.start_frame,
+                frames=item.frames,
+                render_sha256=shot.render.ref.sha256,
+                clip_id=shot.asset.clip_id,
+                clip_sha256=shot.asset.ref.sha256,
+                narration=None if voice is None else SpokenEntry(sha256=voice.sha256, start_us=voice.start_us, end_us=voice.end_us),
+                graphic=None if graphic is None else graphic.template,
+                graphic_sha256=None if graphic is None else graphic.ref.sha256,
+            )
+        )
+    return tuple(out)
+
+
+def _refused(problems: list[Problem]) -> Refusal:
+    """Problems of the material are the policy's to mend; anything else is ours."""
+    ours = [p for p in problems if p.code not in OF_THE_MATERIAL]
+    if ours:
+        raise ToolFailed("film_wrong", "; ".join(f"{p.code}: {p.message}" for p in ours[:3]))
+    remedies = {"black": ("retrieve_visuals", "render_shots"), "silent": ("synthesize_narration",), "loudness": ("synthesize_narration",)}
+    return Refusal(
+        tuple(
+            Blocker(code=BlockerCode.PRODUCT_REJECTED, subject="film", message=f"{p.code}: {p.message}", remedies=remedies[p.code])
+            for p in problems
+        )
+    )
+
+
+TOOL = StitchVideo()

@@ -1,0 +1,63 @@
+"""Text on its way to a voice."""
+
+from __future__ import annotations
+
+import pytest
+
+from replay.speech_text import clauses, is_speakable, plain, runs, sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A sentence that is long enough. Another one follows it here.", ("A sentence that is long enough.", "Another one follows it here.")),
+        ("Dr. Smith went to St. Albans in the morning. He came back.", ("Dr. Smith went to St. Albans in the morning. He came back.",)),
+        ("Yes. It was a very cold winter that year.", ("Yes. It was a very cold winter that year.",)),
+        ("It was a very cold winter that year. Yes.", ("It was a very cold winter that year. Yes.",)),
+        ("桥要造两次，一次在纸上，永远不会倒下来，看着很安全。一次在风里，我们才知道自己到底忘了什么东西。",
+         ("桥要造两次，一次在纸上，永远不会倒下来，看着很安全。", "一次在风里，我们才知道自己到底忘了什么东西。")),
+        ("  ", ()),
+    ],
+)  # fmt: skip
+def test_sentences(text: str, expected: tuple[str, ...]) -> None:
+    assert sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "expected"),
+    [
+        ("short", 20, ("short",)),
+        ("one two three, four five six, seven", 20, ("one two three,", "four five six, seven")),
+        ("one two three four five", 9, ("one two", "three", "four five")),
+        ("abcdefghij", 4, ("abcd", "efgh", "ij")),
+    ],
+)
+def test_clauses_keep_to_the_length_and_lose_nothing(text: str, longest: int, expected: tuple[str, ...]) -> None:
+    assert clauses(text, longest) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It cost $3.5 million in 1974.", "It cost 3.5 million dollars in 1974."),
+        ("€2 billion  and\n£4 thousand", "2 billion euros and 4 thousand pounds"),
+        ("$20 each", "$20 each"),
+    ],
+)
+def test_money_is_put_in_the_order_it_is_spoken(text: str, expected: str) -> None:
+    assert plain(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("—", False), ("...!", False), ("7", True), ("桥", True), ("a", True), ("", False)])
+def test_speakable(text: str, expected: bool) -> None:
+    assert is_speakable(text) is expected
+
+
+def test_latin_words_are_told_apart() -> None:
+    assert [(r.text, r.script) for r in runs("用 GPU Cluster 和AI训练。")] == [
+        ("用 ", "han"),
+        ("GPU Cluster", "latin"),
+        (" 和", "han"),
+        ("AI", "latin"),
+        ("训练。", "han"),
+    ]
