@@ -6,9 +6,10 @@ is the number of that transaction. Owns the database; must not read or write dat
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -126,6 +127,7 @@ class Ledger:
         """
         self._latch = durable.Latch()
         self.is_sqlite = url.startswith("sqlite")
+        self._folder = Path(sa.make_url(url).database or "").parent if self.is_sqlite else None
         arguments = {"timeout": BUSY_S} if self.is_sqlite else {}
         self._engine = sa.create_engine(url, poolclass=NullPool, connect_args=arguments)
         if self.is_sqlite:
@@ -187,10 +189,10 @@ class Ledger:
             yield
         except IntegrityError as error:
             if not _is_unique(error):
-                raise self._latch.trip(_fault(error)) from error
+                raise self._latch.trip(_fault(error, self._folder)) from error
             raise AlreadyDone("already_done", f"another worker committed the same work first: {error.orig}") from error
         except DBAPIError as error:
-            fault = _fault(error)
+            fault = _fault(error, self._folder)
             raise fault if fault.code == "ledger_busy" else self._latch.trip(fault) from error
         except OSError as error:
             raise self._latch.trip(durable.fault_from(error, "writing the ledger")) from error
@@ -233,10 +235,19 @@ def _is_unique(error: IntegrityError) -> bool:
     return getattr(error.orig, "sqlite_errorcode", None) in codes or getattr(error.orig, "sqlstate", None) == "23505"
 
 
-def _fault(error: DBAPIError) -> StorageFault:
+def _is_full(folder: Path) -> bool:
+    """Too little space for SQLite's shared memory file, whose failure it reports as a plain I/O error."""
+    with suppress(OSError):
+        s = os.statvfs(folder)
+        return s.f_bavail * s.f_frsize < 128 * 1024
+    return False
+
+
+def _fault(error: DBAPIError, folder: Path | None) -> StorageFault:
     code = getattr(error.orig, "sqlite_errorcode", None)
     primary = code & 0xFF if code is not None else None
-    if primary == sqlite3.SQLITE_FULL or getattr(error.orig, "sqlstate", None) == "53100":
+    full = primary == sqlite3.SQLITE_FULL or getattr(error.orig, "sqlstate", None) == "53100"
+    if full or (primary in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and folder is not None and _is_full(folder)):
         return StorageFull(
             "no_space", f"no space left for the ledger: {error.orig}", "free space on the device, then start again: it resumes"
         )
