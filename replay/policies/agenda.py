@@ -64,7 +64,7 @@ class Traits:
         order = list(CHAIN.values())
         rng.shuffle(order)
         scopes: dict[str, Scope] = {
-            tool: rng.choice(("missing", "missing", "all", "halves", "chunks"))
+            tool: rng.choice(("missing", "all", "halves", "chunks"))
             for tool in ("retrieve_visuals", "synthesize_narration", "decorate_spotlights", "render_shots")
         }
         return cls(

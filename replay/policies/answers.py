@@ -7,6 +7,8 @@ meant there), so it fits whatever plan the run has reached.
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,9 @@ from schemas.storyboard import BoardShot
 
 View = dict[str, Any]
 
+_FIGURE = re.compile(r"\d[\d.,]*%?")
+_PLAIN = re.compile(r"[\x20-\x7e\u00c0-\u017f\u2013-\u201d\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
+
 MIN_TARGET_MS, MAX_TARGET_MS = 200, 600_000
 
 
@@ -26,6 +31,8 @@ def clipped(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     cut = text[:limit]
+    if text[limit] == " ":
+        return cut
     space = cut.rfind(" ")
     return (cut[:space] if space > limit // 2 else cut).rstrip(" ,;:，；：")
 
@@ -130,30 +137,35 @@ class Generator:
 
     def _music(self, view: View) -> dict[str, Any]:
         evidence = view["request"]["evidence"]
-        moods = [m for m in self.board.storyboard.music_moods if m.strip()] or ["calm"]
-        turn = int(view["turn"]["attempt"]) - 1 + len(evidence.get("excluded", ())) + (1 if evidence.get("last_query") else 0)
-        lead = moods[turn % len(moods)]
-        others = [m for m in moods if m != lead]
-        query = f"{lead} instrumental background for narration"
-        return {"query": clipped(query, 120), "moods": [lead, *others][:4]}
+        offered = [m for m in evidence.get("library", {}).get("moods", ()) if isinstance(m, str)]
+        wished = [m for m in self.board.storyboard.music_moods if m.strip()]
+        moods = [m for m in wished if m in offered] or wished or offered[:1] or ["calm"]
+        if evidence.get("present"):  # another track is wanted: lead with another mood, where there is one
+            moods = [m for m in (*moods[1:], *offered) if m != moods[0]] or moods
+        moods = list(dict.fromkeys(moods))[:4]
+        return {"query": clipped(f"{' '.join(moods[:2])} instrumental background for narration", 120), "moods": moods}
 
     # -- graphics --------------------------------------------------------------------------------------------------------------
 
     def _fills(self, view: View) -> dict[str, Any]:
         evidence = view["request"]["evidence"]
         templates = [t for t in evidence["templates"] if "slots" in t]
-        shrink = 0.6 ** (int(view["turn"]["attempt"]) - 1) * (0.75 if view["request"]["tool"] == "repair_shots" else 1.0)
+        attempt = int(view["turn"]["attempt"])
+        shrink = 0.6 ** (attempt - 1) * (0.75 if view["request"]["tool"] == "repair_shots" else 1.0)
         fills: list[dict[str, Any]] = []
         for row in evidence["shots"]:
             if "shot_id" not in row:
                 continue
             shot = self._shot(view, row["shot_id"])
-            kind = str(row.get("spotlight") or row.get("kind") or "title")
-            template = next((t for t in templates if t["kind"] == kind), templates[0])
-            fills.append({"shot_id": row["shot_id"], "template": template["name"], "slots": self._slots(row, shot, template, shrink)})
+            template = next((t for t in templates if t["kind"] == row.get("kind")), templates[0])
+            slots = self._slots(row, shot, template, shrink, plain=attempt > 1)
+            fills.append({"shot_id": row["shot_id"], "template": template["name"], "slots": slots})
         return {"fills": fills}
 
-    def _slots(self, row: dict[str, Any], shot: BoardShot | None, template: dict[str, Any], shrink: float) -> dict[str, str]:
+    def _slots(
+        self, row: dict[str, Any], shot: BoardShot | None, template: dict[str, Any], shrink: float, *, plain: bool
+    ) -> dict[str, str]:
+        """Texts for a template's slots: the recovered ones, else the brief. Shorter and plainer after a refusal."""
         meant = dict(shot.spotlight.slots) if shot is not None and shot.spotlight is not None else {}
         spare = str(row.get("brief") or row.get("text") or (shot.communicates if shot else "")) or self.board.storyboard.title
         out: dict[str, str] = {}
@@ -161,12 +173,25 @@ class Generator:
             if "name" not in slot:
                 continue
             limit = max(4, math.floor(int(slot["max_chars"]) * shrink))
-            text = clipped(meant.get(slot["name"], ""), limit)
+            text = clipped(_shown(meant.get(slot["name"], ""), plain), limit)
+            if slot["name"].startswith("value") and slot.get("required", True) and not any(c.isdigit() for c in text):
+                figure = _FIGURE.search(f"{text} {spare} {row.get('text', '')}")
+                text = figure.group()[:limit] if figure else text
             if not text and slot.get("required", True):
-                text = clipped(spare, limit) or clipped(self.board.storyboard.title, limit) or "-"
+                text = clipped(_shown(spare, plain), limit) or clipped(_shown(self.board.storyboard.title, plain), limit) or "-"
             if text:
                 out[slot["name"]] = text
+        for name in [n for n in out if n.startswith("label")]:
+            value = "value" + name.removeprefix("label")
+            if any(s.get("name") == value for s in template["slots"]) and value not in out:
+                del out[name]
         return out
+
+
+def _shown(text: str, plain: bool) -> str:
+    """Text as a card can show it: no control or invisible characters; after a refusal only Latin, Chinese and common signs."""
+    kept = "".join(c if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn") else " " for c in text)
+    return "".join(c for c in kept if _PLAIN.match(c)) if plain else kept
 
 
 def _opening(text: str) -> str:

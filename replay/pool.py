@@ -1,0 +1,260 @@
+"""The source pool: clips cut from the finished film, shot by shot, and clips of the user's own.
+
+Owns what a pool clip is: video only, house profile, at most as long as configured, with searchable text. The finished film is opened here
+and nowhere else in replay; no tool ever sees it. Clips are named by content and noted in the store, so that a second run cuts nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from media.command import Sandbox
+from media.ffmpeg import TO_HOUSE_COLOUR, house_video, input_options, run_ffmpeg
+from media.probe import probe
+from replay.config import ReplayConfig
+from replay.measured import measured_video
+from schemas.artifact import ArtifactKind, ArtifactRef
+from schemas.canonical import canonical_text
+from schemas.errors import ConfigInvalid, MediaRejected, ToolFailed
+from schemas.media import MediaInfo, VideoStream
+from schemas.state import PoolClip
+from schemas.storyboard import BoardShot, Storyboard, Transition
+from schemas.time import Rate
+from storage.artifacts import ArtifactStore
+
+PROFILE = "pool.1"
+"""Version of how clips are cut; part of every clip's key."""
+CRF = 18
+GRADUAL = (Transition.DISSOLVE, Transition.FADE_BLACK, Transition.FADE_WHITE)
+EARLY_US = 1_000
+"""The picture shown this long after a clip's start counts as its first: time stamps are rounded to microseconds or milliseconds."""
+SEEK_FROM_US = 1_000_000
+"""Clips that start before this are reached by decoding from the first frame."""
+SEEK_MARGIN_US = {"mpegts": 10_000_000, "mpeg": 10_000_000, "ogg": 10_000_000, "asf": 5_000_000, "flv": 5_000_000}
+"""Containers without a dependable index: start decoding this much earlier."""
+TEXT_CHARS = 600
+EXTRA_SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".m4v", ".avi", ".ts")
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """One clip to be cut, on the project's clock."""
+
+    start_us: int
+    end_us: int
+    text: str
+    luma: float
+    colour: tuple[int, int, int]
+
+
+def cut_pool(
+    storyboard: Storyboard,
+    source: Path,
+    *,
+    sandbox: Sandbox,
+    store: ArtifactStore,
+    config: ReplayConfig,
+    note: Note = lambda _text: None,
+) -> tuple[PoolClip, ...]:
+    """Cut the pool of one project.
+
+    Args:
+        source: the finished film the storyboard was recovered from.
+        note: progress for a person, and which of the user's clips were refused and why.
+
+    Returns:
+        clips in film order, then the user's by name; equal clips once.
+
+    Raises:
+        ConfigInvalid: the user's folder is not there.
+        ToolFailed, LimitExceeded, SandboxUnavailable, StorageFault: a clip could not be cut.
+    """
+    item = storyboard.source
+    licence, attribution = item.licence or "unknown", item.attribution
+    cuts = _source_cuts(storyboard, config)
+    cutter = _Cutter(sandbox, store, config)
+    clips: list[PoolClip] = []
+    for n, cut in enumerate(cuts):
+        note(f"cutting clip {n + 1} of {len(cuts)}")
+        clips.append(cutter.clip(source, storyboard.media, cut, licence=licence, attribution=attribution, origin="source"))
+    if config.retrieval.extra_folder is not None:
+        clips += _extra_clips(Path(config.retrieval.extra_folder), cutter, sandbox, config, note)
+    return tuple({c.clip_id: c for c in reversed(clips)}[i] for i in dict.fromkeys(c.clip_id for c in clips))
+
+
+class _Cutter:
+    """Cuts clips in the sandbox and remembers them in the store."""
+
+    def __init__(self, sandbox: Sandbox, store: ArtifactStore, config: ReplayConfig) -> None:
+        self.sandbox, self.store, self.config = sandbox, store, config
+
+    def clip(self, path: Path, info: MediaInfo, cut: _Cut, *, licence: str, attribution: str | None, origin: str) -> PoolClip:
+        """One clip, cut now or earlier."""
+        video = info.video
+        if video is None:
+            raise ToolFailed("no_picture", "a pool can only be cut from a film with pictures")
+        width, height = _size(video.display_width, video.display_height, self.config.render.height)
+        rate = Rate(num=self.config.render.frame_rate, den=1)
+        frames = max(1, rate.frame_at(cut.end_us - cut.start_us))
+        key = canonical_text(
+            [
+                "pool clip",
+                PROFILE,
+                info.sha256,
+                [cut.start_us, frames],
+                [width, height, rate.num, CRF, self.config.render.preset],
+            ]
+        )
+        ref = self.store.recall(key)
+        if ref is None:
+            ref = self._make(path, info, video, cut, frames, (width, height))
+            self.store.remember(key, ref)
+        return PoolClip(
+            clip_id=f"clip_{ref.sha256[:12]}",
+            ref=ref,
+            text=" ".join(cut.text.split())[:TEXT_CHARS],
+            duration_us=rate.us_at(frames),
+            width=width,
+            height=height,
+            rate=rate,
+            licence=licence,
+            attribution=attribution,
+            luma=cut.luma,
+            colour=cut.colour,
+            origin=origin,
+        )
+
+    def _make(self, path: Path, info: MediaInfo, video: VideoStream, cut: _Cut, frames: int, size: tuple[int, int]) -> ArtifactRef:
+        seek, chain = _picture(info, video, cut.start_us, frames, self.config.render.frame_rate, size)
+        with tempfile.TemporaryDirectory(prefix="pool-") as folder:
+            done = run_ffmpeg(
+                (
+                    *seek,
+                    *input_options(info.container),
+                    *("-i", "/in/source", "-map", f"0:{video.index}", "-an", "-sn", "-dn"),
+                    *("-vf", chain, "-frames:v", str(frames)),
+                    *house_video(CRF, self.config.render.preset),
+                    *("-f", "mp4", "/out/clip.mp4"),
+                ),
+                inputs={"source": path},
+                outputs=("clip.mp4",),
+                sandbox=self.sandbox,
+                workdir=Path(folder),
+            )
+            ref = self.store.put_file(done.outputs["clip.mp4"], ArtifactKind.CLIP, "video/mp4")
+        seen = measured_video(ref, self.store, self.sandbox)
+        if (seen.frames, seen.width, seen.height) != (frames, *size):
+            expected = f"{frames} frames of {size[0]}x{size[1]}"
+            raise ToolFailed("clip_wrong", f"a clip came out with {seen.frames} frames of {seen.width}x{seen.height}, expected {expected}")
+        return ref
+
+
+def _picture(
+    info: MediaInfo, video: VideoStream, start_us: int, frames: int, fps: int, size: tuple[int, int]
+) -> tuple[tuple[str, ...], str]:
+    """Input options and filter chain that give exactly ``frames`` pictures from a time of the project's clock on.
+
+    Decoding starts at the key frame before (``-noaccurate_seek``), time 0 is moved to the wanted start, and ``fps`` shows at every tick
+    the latest picture so far. So a clip may start in the middle of a picture's stay, and no picture before the start is shown.
+    """
+    wanted = start_us + EARLY_US
+    if start_us < SEEK_FROM_US:
+        options: tuple[str, ...] = ()
+        shift = f"setpts=PTS-STARTPTS-{_seconds(wanted)}/TB"
+    else:
+        target = video.start_us + wanted
+        landing = max(0, target - SEEK_MARGIN_US.get(info.container, 0))
+        options = ("-noaccurate_seek", "-seek_timestamp", "1", "-ss", _seconds(landing))
+        shift = f"setpts=PTS-{_seconds(target - landing)}/TB"
+    return options, f"{shift},fps={fps}:start_time=0,tpad=stop_mode=clone:stop={frames},scale={size[0]}:{size[1]},{TO_HOUSE_COLOUR}"
+
+
+def _source_cuts(storyboard: Storyboard, config: ReplayConfig) -> list[_Cut]:
+    """Clips of the film: every shot without its gradual transitions, long shots in pieces, too short ones left out."""
+    shots = storyboard.shots
+    shortest = config.retrieval.clip_min_us
+    ranges: list[tuple[BoardShot, int, int]] = []
+    for i, shot in enumerate(shots):
+        start, end = shot.shot.start_us, shot.shot.end_us
+        after = shots[i + 1].shot if i + 1 < len(shots) else None
+        inner_start = shot.shot.transition_end_us if shot.shot.transition_in in GRADUAL and shot.shot.transition_end_us else start
+        inner_end = after.transition_start_us if after and after.transition_in in GRADUAL and after.transition_start_us else end
+        if min(end, inner_end) - max(start, inner_start) >= shortest:
+            start, end = max(start, inner_start), min(end, inner_end)
+        ranges.append((shot, start, end))
+    long_enough = [r for r in ranges if r[2] - r[1] >= shortest] or [r for r in ranges if r[2] > r[1]]
+    cuts: list[_Cut] = []
+    for shot, start, end in long_enough:
+        lines = [box.text for box in shot.evidence.text]
+        text = " ".join([shot.narration, *lines, shot.evidence.caption])
+        for a, b in pieces(start, end, config.retrieval.clip_max_us, shortest):
+            cuts.append(_Cut(a, b, text, shot.evidence.luma, shot.evidence.colour))
+    return cuts
+
+
+def pieces(start_us: int, end_us: int, longest_us: int, shortest_us: int) -> list[tuple[int, int]]:
+    """Cut a range into equal pieces of at most ``longest_us``; fewer when they would become shorter than ``shortest_us``."""
+    length = end_us - start_us
+    count = max(1, -(-length // longest_us))
+    while count > 1 and length // count < shortest_us:
+        count -= 1
+    borders = [start_us + length * i // count for i in range(count + 1)]
+    return list(pairwise(borders))
+
+
+def _extra_clips(folder: Path, cutter: _Cutter, sandbox: Sandbox, config: ReplayConfig, note: Note) -> Iterator[PoolClip]:
+    """The user's clips. Beside ``NAME.mp4`` a ``NAME.json`` may give text, licence and attribution; else the name is the text."""
+    if not folder.is_dir():
+        raise ConfigInvalid("extra_folder", f"replay.retrieval.extra_folder names no folder: {folder}", "name an existing folder")
+    for path in sorted(p for p in folder.iterdir() if p.suffix.lower() in EXTRA_SUFFIXES):
+        try:
+            info = probe(path, sandbox)
+            if info.video is None or info.video.duration_us <= 0:
+                raise MediaRejected("no_video", "it holds no pictures")
+            about = _sidecar(path.with_suffix(".json"))
+        except MediaRejected as error:
+            note(f"the clip {path.name} is not used: {error.message}")
+            continue
+        text = about.get("text") or path.stem.replace("_", " ").replace("-", " ")
+        for a, b in pieces(0, info.video.duration_us, config.retrieval.clip_max_us, config.retrieval.clip_min_us):
+            cut = _Cut(a, b, text, 0.5, (128, 128, 128))
+            licence = about.get("licence") or "unknown"
+            yield cutter.clip(path, info, cut, licence=licence, attribution=about.get("attribution"), origin=path.name)
+
+
+def _sidecar(path: Path) -> dict[str, str]:
+    """Text, licence and attribution of a user's clip.
+
+    Raises:
+        MediaRejected: the file is there and is no JSON object of texts.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        value: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise MediaRejected("sidecar", f"{path.name} is not JSON: {error}") from error
+    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+        raise MediaRejected("sidecar", f"{path.name} must be an object with texts under text, licence and attribution")
+    return value
+
+
+def _size(width: int, height: int, short_side: int) -> tuple[int, int]:
+    """Size of a clip: never enlarged, the short side at most ``short_side``, both even."""
+    short = min(width, height)
+    scale = min(short_side, short)
+    return max(2, width * scale // short // 2 * 2), max(2, height * scale // short // 2 * 2)
+
+
+def _seconds(us: int) -> str:
+    """Microseconds as exact decimal seconds."""
+    sign = "-" if us < 0 else ""
+    return f"{sign}{abs(us) // 1_000_000}.{abs(us) % 1_000_000:06d}"
