@@ -78,7 +78,8 @@ def materialize(
     duplicate_group: str | None = None,
     known: frozenset[str] = frozenset(),
 ) -> Done[tuple[Example, ...]]:
-    """Examples of one trajectory, in call order, exact duplicates dropped, with the rows of table ``examples``.
+    """Examples of one trajectory, in call order, with the rows of table ``examples``. Of outputs that are equal under equal contexts the
+    first is kept.
 
     Args:
         trajectory: the run. Outputs of an incomplete run are kept with ``verified=False``.
@@ -103,7 +104,7 @@ def materialize(
         )
     split = split_of(trajectory.project_id, config, duplicate_group)
     chains = _Chains(trajectory)
-    seen = set(known)
+    seen: set[tuple[Sha256, str]] = set()
     out: list[Example] = []
     for call in trajectory.calls:
         kind = chains.kind(call)
@@ -111,9 +112,10 @@ def materialize(
             continue
         completion = completion_of(call)
         example_id = derive_id("example", [call.context_sha256, completion, kind.value])
-        if example_id in seen:
+        same = (call.context_sha256, canonical_text(completion))
+        if same in seen or example_id in known:
             continue
-        seen.add(example_id)
+        seen.add(same)
         context = _read_context(store, call)
         _check_snapshot(store, snapshots, call, deep=config.check_snapshots)
         counts = counter.count(context["messages"], context["tools"], completion) if counter is not None else None
