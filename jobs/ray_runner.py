@@ -1,7 +1,7 @@
 """Projects as Ray tasks: one task a project, its stages inside, a bounded window, nothing kept in Ray.
 
-The only module that imports ray. Ray retries are at-least-once; exactly-once lives in the ledger. A local Ray has no dashboard, a small object
-store, and token authentication; its own ports still listen on every interface of the machine (a limit of Ray; see SECURITY.md).
+The only module that imports ray. Ray retries are at-least-once; exactly-once lives in the ledger. A local Ray has no dashboard, a
+small object store, and token authentication; its ports still listen on every interface of the machine (see SECURITY.md).
 """
 
 from __future__ import annotations
