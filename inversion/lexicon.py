@@ -51,3 +51,42 @@ FILLERS = frozenset(
     ).split()
 )
 """English words beyond the function words that say nothing of the subject."""
+
+PARTICLES = frozenset(
+    (
+        "的 了 着 过 吗 呢 吧 啊 呀 嘛 哦 在 是 有 和 与 及 或 而 但 也 都 就 还 又 再 很 更 最 太 非常 不 没 没有 被 把 将 让 使 给 对 从 "
+        "向 往 到 于 以 为 因 所以 因为 如果 那么 但是 可是 然后 以及 而且 并且 或者 这 那 这个 那个 这些 那些 这样 那样 这里 那里 什么 "
+        "怎么 为什么 哪 谁 我 你 您 他 她 它 我们 你们 他们 她们 它们 咱们 自己 大家 一个 一些 一种 个 们 之 其 此 该 要 会 能 可以 可能 "
+        "应该 必须 想 说 看 用 做 去 来 上 下 里 中 后 前 时候 时 当 每 各 等 比 像 如 "
+        "は が を に へ と で も の か ね よ から まで より だ です ます した して する いる ある これ それ あれ この その あの そして "
+        "しかし また ません でした ました"
+    ).split()
+)
+"""Particles and pronouns of Chinese and Japanese that stand between the words that carry the subject."""
+
+MOODS: dict[str, frozenset[str]] = {
+    mood: frozenset(text.split())
+    for mood, text in {
+        "energetic": (
+            "fast speed power powerful energy explosion race run win strong launch rocket fight sport build action quick danger dangerous "
+            "swing crush attack storm 快 速 力 赛 爆 冲 战 强 能量 竞"
+        ),
+        "happy": (
+            "happy fun joy love great smile laugh win celebrate enjoy wonderful amazing friend party bright sunny welcome play game "
+            "delicious 乐 笑 爱 喜 棒 欢 趣 美味 朋友"
+        ),
+        "nostalgic": (
+            "history old ancient century past remember memory war king empire founded origin tradition heritage once ago museum century "
+            "历史 古 世纪 过去 记忆 战争 王 传统 回忆 年代"
+        ),
+        "tender": (
+            "mother father child children baby family heart gentle soft care hope dream home life death lost tears alone together "
+            "beautiful 母 父 孩 家 心 温 爱 梦 生命 美丽 希望"
+        ),
+        "calm": (
+            "learn explain know understand science nature water sea forest quiet slow simple method example question study think observe "
+            "conservation theory research 学 科 自然 水 海 森林 静 方法 研究 理论 知识"
+        ),
+    }.items()
+}
+"""Words that speak for a mood of music (moods as in tagged music libraries)."""

@@ -94,6 +94,11 @@ def split_sentences(segments: Sequence[SpokenSegment], language: str, split_sile
     return tuple(out)
 
 
+def is_clause_end(text: str) -> bool:
+    """Whether a word ends in a comma, colon, dash or the like."""
+    return _CLAUSE.search(text) is not None
+
+
 def _pause(words: Sequence[SpokenWord], k: int) -> int:
     """Silence before word k, microseconds."""
     before, after = words[k - 1].end_us, words[k].start_us
@@ -157,7 +162,7 @@ def _reports(words: Sequence[SpokenWord], k: int, text: str) -> bool:
     clause = ""
     for word in words[k : k + 7]:
         clause += word.text
-        if _ENDING.search(word.text) or _CLAUSE.search(word.text):
+        if _ENDING.search(word.text) or is_clause_end(word.text):
             break
     return any(verb in clause[:7] for verb in _SPEECH_VERBS) and len(clause) <= 7
 
@@ -172,7 +177,7 @@ def _shorter(words: Sequence[SpokenWord], first: int, end: int) -> list[tuple[in
     middle = (first + end) / 2
 
     def clearness(k: int) -> tuple[float, int]:
-        score = min(_pause(words, k), 1_500_000) / 1_000_000 + (0.6 if _CLAUSE.search(words[k - 1].text) else 0.0)
+        score = min(_pause(words, k), 1_500_000) / 1_000_000 + (0.6 if is_clause_end(words[k - 1].text) else 0.0)
         return (score - abs(k - middle) / (end - first), -k)
 
     cut = max(range(first + 3, end - 2), key=clearness)
