@@ -138,9 +138,8 @@ def _load(model: str, device: str, compute_type: str, threads: int) -> Any:
         raise EngineMissing(
             "faster_whisper_missing", f"speech recognition needs faster-whisper: {error}", "pip install faster-whisper"
         ) from error
-    where = str(_asset(model)) if model in ASSETS else model
     try:
-        return WhisperModel(where, device=device, compute_type=compute_type, cpu_threads=threads, num_workers=1)
+        return WhisperModel(str(model_path(model)), device=device, compute_type=compute_type, cpu_threads=threads, num_workers=1)
     except (OSError, ValueError, RuntimeError) as error:
         raise EngineMissing(
             "asr_model_missing",
@@ -149,10 +148,13 @@ def _load(model: str, device: str, compute_type: str, threads: int) -> Any:
         ) from error
 
 
-def _asset(name: str) -> Path:
+def model_path(model: str) -> Path | str:
+    """Where a model lies: an asset's folder, or the folder or hub name as configured."""
+    if model not in ASSETS:
+        return model
     from media.assets import asset
 
-    return asset(name)
+    return asset(model)
 
 
 def recogniser(config: AsrConfig) -> Recogniser:

@@ -183,6 +183,11 @@ def _json(text: str) -> Sidecar:
         value = json.loads(text, parse_constant=lambda _: None)
     except (json.JSONDecodeError, RecursionError, ValueError) as error:
         raise SidecarUnreadable("sidecar_json", f"the transcript is no valid JSON: {str(error)[:100]}", "check the file") from error
+    return sidecar_of(value)
+
+
+def sidecar_of(value: Any) -> Sidecar:
+    """Segments of a transcript that was JSON. Raises SidecarUnreadable."""
     root = value if isinstance(value, dict) else {"segments": value}
     language = _language(root)
     for key in ("segments", "transcription", "chunks", "results", "cues"):
