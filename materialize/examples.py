@@ -111,7 +111,7 @@ def materialize(
         if kind is None:
             continue
         completion = completion_of(call)
-        example_id = derive_id("example", [call.context_sha256, completion, kind.value])
+        example_id = derive_id("example", [trajectory.project_id, call.context_sha256, completion, kind.value])
         same = (call.context_sha256, canonical_text(completion))
         if same in seen or example_id in known:
             continue

@@ -1,7 +1,8 @@
 """Which rows of the examples table an export takes, and in which order. Reads the lake; writes nothing.
 
-Held-out projects never leave in a training export. Order is by project, trajectory, call and id; a limit chooses by hash, so that
-the choice depends on nothing but the seed and the ids.
+Held-out projects never leave in a training export. Of examples with equal context and completion one is taken, from the training split
+if it is there. Order is by project, trajectory, call and id; a limit chooses by hash, so that the choice depends on nothing but the seed
+and the ids.
 """
 
 from __future__ import annotations
@@ -98,20 +99,21 @@ def select(source: Source, options: ExportOptions) -> Selection:
         )
     connection = _connection(source)
     found = connection.execute(
-        "select project_id, trajectory_id, call_index, example_id, split, role, kind, provenance, licence, verified"
-        " from examples order by project_id, trajectory_id, call_index, example_id"
+        "select project_id, trajectory_id, call_index, example_id, split, role, kind, provenance, licence, verified,"
+        " context_sha256 || md5(completion_json) from examples"
+        " order by split <> 'train', project_id, trajectory_id, call_index, example_id"
     ).fetchall()
     selection = Selection(connection)
     taken: list[Key] = []
     seen: set[str] = set()
-    for project, trajectory, index, example, split, role, kind, provenance, licence, verified in found:
+    for project, trajectory, index, example, split, role, kind, provenance, licence, verified, content in found:
         rule = _rule_against(options, split, role, kind, provenance, licence, project, verified)
-        if rule is None and example in seen:
+        if rule is None and not seen.isdisjoint((example, content)):
             rule = "repeated"
         if rule is not None:
             selection.not_taken[rule] = selection.not_taken.get(rule, 0) + 1
             continue
-        seen.add(example)
+        seen |= {example, content}
         taken.append(Key(project, trajectory, index, example, split))
     if options.limit is not None and len(taken) > options.limit:
         chosen = set(sorted((k.example_id for k in taken), key=lambda e: _draw(options.seed, e))[: options.limit])

@@ -124,6 +124,12 @@ def test_ids_are_stable_over_two_materializations(run: Any) -> None:
     assert len({e.example_id for e in first}) == len(first)
 
 
+def test_equal_outputs_of_two_projects_have_two_ids(make_run: Any) -> None:
+    one, two = make_run("prj_one").examples(), make_run("prj_two").examples()
+    assert [e.context_sha256 for e in one] == [e.context_sha256 for e in two]
+    assert not {e.example_id for e in one} & {e.example_id for e in two}
+
+
 def test_an_exact_duplicate_is_dropped(empty_run: Any, build: Any) -> None:
     empty_run.say(build.orchestrator, build.asked, tool="retrieve_visuals")
     for _ in range(2):

@@ -193,6 +193,18 @@ def test_repeated_example_ids_are_exported_once(lake: pa.Table, tmp_path: Path) 
     assert report.not_taken["repeated"] == 92
 
 
+def test_what_is_in_training_is_not_in_validation_too(build: Any, tmp_path: Path) -> None:
+    same = build.call("x", "{}")
+    rows = [
+        build.row(0, completion=same, split="validation", project_id="prj_a", context_sha256="1" * 64),
+        build.row(1, completion=same, split="validation", project_id="prj_a", context_sha256="2" * 64),
+        build.row(2, completion=same, split="train", project_id="prj_b", context_sha256="1" * 64),
+    ]
+    report = export("sft", "trl", build.table(rows), tmp_path / "out")
+    assert (report.rows, report.not_taken) == ({"train": 1, "validation": 1}, {"repeated": 1})
+    assert _load(tmp_path / "out", tmp_path, "validation")["example_id"] == ["exa_0001"]
+
+
 def test_shards_are_named_numbered_and_complete(lake: pa.Table, tmp_path: Path) -> None:
     export("sft", "trl", lake, tmp_path / "out", ExportOptions(rows_per_shard=10, filters=ExportFilters.of(splits=["train"])))
     shards = sorted((tmp_path / "out" / "data").iterdir())
