@@ -1,0 +1,339 @@
+"""Finds out what a media file is, inside the sandbox, and places its streams on one clock.
+
+Owns the limits on what is accepted and the clock: 0 is the first presented video frame. Must not decide whether a film is worth
+anything; that is admission's.
+
+Three sandboxed looks, none of which decodes the film: stream headers with every packet's time stamps, then the first decoded picture
+and the first decoded sound, because only a decoder knows what it drops before them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+from pydantic import Field
+
+from media.choosing import Candidate, Choice, choose
+from media.command import Limits, Sandbox
+from media.decoding import JUMPING, Piece, Source, pictures, samples
+from media.ffmpeg import last_words
+from media.listing import Listing, list_streams
+from media.sniff import sniff
+from schemas.canonical import Frozen
+from schemas.errors import LimitExceeded, MediaRejected
+from schemas.media import AudioStream, MediaInfo, VideoStream
+from schemas.stage import RejectCode
+from schemas.time import US, Rate
+
+
+class MediaLimits(Frozen):
+    """Bounds of what is accepted. Beyond one the file is rejected with the code of that limit."""
+
+    max_bytes: int = Field(default=64 * 1024**3, description="size of the file")
+    max_pixels: int = Field(default=50_000_000, description="pixels of one picture, coded and displayed")
+    max_streams: int = Field(default=64, description="streams of any kind")
+    max_duration_us: int = Field(default=6 * 3600 * US, description="longest film, microseconds")
+    max_packets: int = Field(default=12_000_000, description="packets of all streams together")
+
+
+_FIRST_LOOK = Limits(wall_s=60.0, cpu_s=120, data_bytes=1536 * 1024**2, tree_bytes=1024**3, processes=64)
+_JUMP_US = 10 * US
+"""In a container whose clock may jump, a step of more than this is one."""
+
+
+def probe(path: Path, sandbox: Sandbox, limits: MediaLimits | None = None) -> MediaInfo:
+    """What is in a file.
+
+    Picture and sound may each be absent (None); whether that is acceptable is for the caller to say.
+
+    Raises:
+        MediaRejected: code is a value of ``RejectCode``: not_found, not_a_file, empty_file, manifest_refused, not_media, unreadable,
+            codec_refused, no_video (neither picture nor sound), limit_bytes, limit_pixels, limit_streams, limit_duration.
+        LimitExceeded: opening the file took longer than a file of its size may.
+        ToolFailed, SandboxUnavailable: ours to handle.
+    """
+    bounds = limits or MediaLimits()
+    size, container, listing, choice = look_into(path, sandbox, bounds)
+    digest = _sha256(path)
+    video = _video(path, container, choice.pictures[0], listing, sandbox, bounds) if choice.pictures else None
+    audio, unheard = _audio(path, container, choice, listing, sandbox, video)
+    duration_us = max(video.duration_us if video else 0, audio.start_us + audio.duration_us if audio else 0)
+    if duration_us > bounds.max_duration_us:
+        raise _too_long(duration_us, bounds)
+    return MediaInfo(
+        sha256=digest,
+        size_bytes=size,
+        container=container,
+        video=video,
+        audio=audio,
+        audio_choice=choice.explanation if audio and not unheard else "; ".join((choice.explanation, *unheard)),
+        ignored_streams=choice.ignored,
+        duration_us=duration_us,
+    )
+
+
+def look_into(path: Path, sandbox: Sandbox, bounds: MediaLimits) -> tuple[int, str, Listing, Choice]:
+    """Size, container, streams with packets, and the choice among them: all that can be known without decoding.
+
+    Raises: as :func:`probe`.
+    """
+    size = _size(path, bounds)
+    container = sniff(path)
+    listing = _list(path, container, sandbox, bounds)
+    choice = choose(listing)
+    if not choice.pictures and not choice.sounds:
+        if choice.refused:
+            raise _rejected(RejectCode.CODEC_REFUSED, f"none of its codecs is accepted: {', '.join(sorted(set(choice.refused)))}")
+        if listing.packets:
+            raise _rejected(RejectCode.NO_VIDEO, f"there is neither picture nor sound in it ({'; '.join(choice.ignored)})")
+        raise _rejected(RejectCode.UNREADABLE, "the container holds no readable stream")
+    _check_declared(listing, bounds)
+    return size, container, listing, choice
+
+
+def _size(path: Path, bounds: MediaLimits) -> int:
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        raise _rejected(RejectCode.NOT_FOUND, "there is no such file") from None
+    except OSError as error:
+        raise _rejected(RejectCode.NOT_FOUND, f"the file cannot be reached: {error.strerror}") from error
+    if not stat.S_ISREG(info.st_mode):
+        raise _rejected(RejectCode.NOT_A_FILE, f"expected a file, found {stat.filemode(info.st_mode)[0]} ({_kind(info.st_mode)})")
+    if info.st_size == 0:
+        raise _rejected(RejectCode.EMPTY_FILE, "the file is empty; expected a film")
+    if info.st_size > bounds.max_bytes:
+        raise _rejected(RejectCode.LIMIT_BYTES, f"the file has {info.st_size} bytes; at most {bounds.max_bytes} are accepted")
+    return info.st_size
+
+
+def _kind(mode: int) -> str:
+    return "folder" if stat.S_ISDIR(mode) else "device, pipe or socket"
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _list(path: Path, container: str, sandbox: Sandbox, bounds: MediaLimits) -> Listing:
+    try:
+        listing, done = list_streams(
+            path, container, sandbox, max_pixels=bounds.max_pixels, max_streams=bounds.max_streams, max_packets=bounds.max_packets
+        )
+    except LimitExceeded as error:
+        if error.code == "wall_clock":
+            raise
+        raise _rejected(RejectCode.UNREADABLE, f"opening it takes more than a file of its size may: {error.message}") from error
+    if "max_streams" in done.stderr or int(listing.form.get("nb_streams", "0") or 0) > bounds.max_streams:
+        raise _rejected(RejectCode.LIMIT_STREAMS, f"it has more than {bounds.max_streams} streams")
+    if listing.over:
+        raise _rejected(RejectCode.LIMIT_DURATION, f"it has more than {bounds.max_packets} packets")
+    if not listing.form:
+        raise _rejected(RejectCode.UNREADABLE, f"the container cannot be read: {last_words(done.stderr)}")
+    return listing
+
+
+def _check_declared(listing: Listing, bounds: MediaLimits) -> None:
+    """Refuse by what the headers say, before anything is decoded."""
+    declared = _us(listing.form.get("duration"))
+    if declared > bounds.max_duration_us:
+        raise _too_long(declared, bounds)
+    for values in listing.streams:
+        pixels = int(values.get("width") or 0) * int(values.get("height") or 0)
+        if pixels > bounds.max_pixels:
+            raise _rejected(RejectCode.LIMIT_PIXELS, f"a picture has {pixels} pixels; at most {bounds.max_pixels} are accepted")
+
+
+def _video(path: Path, container: str, one: Candidate, listing: Listing, sandbox: Sandbox, bounds: MediaLimits) -> VideoStream:
+    source = Source(path, container, one.index, raw_clock=True)
+    first = next(_first(pictures(source, sandbox, chain="scale=16:16,format=gray", frame_bytes=256, limits=_FIRST_LOOK)))
+    return describe_video(one, container, listing, first.pts_us, bounds)
+
+
+def describe_video(one: Candidate, container: str, listing: Listing, start_us: int, bounds: MediaLimits) -> VideoStream:
+    """The picture stream in our terms.
+
+    Args:
+        start_us: container time of the first decoded picture.
+
+    Raises:
+        MediaRejected: limit_pixels.
+    """
+    times = _timeline(one, listing, start_us, jumps=container in JUMPING)
+    coded = (int(one.values["width"]), int(one.values["height"]))
+    sar = _sar(one.values.get("sample_aspect_ratio", "1:1"), coded)
+    rotation = _rotation(one.values.get("rotation", "0"))
+    width, height = max(1, round(coded[0] * sar)), coded[1]
+    if width * height > bounds.max_pixels:
+        raise _rejected(RejectCode.LIMIT_PIXELS, f"it is shown at {width}x{height}; at most {bounds.max_pixels} pixels are accepted")
+    if rotation in (90, 270):
+        width, height = height, width
+    rate, is_vfr = _rate(times, one.values.get("r_frame_rate", "0/0"), _tick_us(one))
+    return VideoStream(
+        index=one.index,
+        codec=one.codec,
+        pix_fmt=one.values.get("pix_fmt", "unknown"),
+        coded_width=coded[0],
+        coded_height=coded[1],
+        rotation=rotation,
+        sar_num=sar.numerator,
+        sar_den=sar.denominator,
+        display_width=width,
+        display_height=height,
+        rate=rate,
+        is_vfr=is_vfr,
+        start_us=start_us,
+        duration_us=max(end for _, end in times),
+        frames=len(times),
+        is_hdr=one.values.get("color_transfer") in ("smpte2084", "arib-std-b67"),
+    )
+
+
+def _audio(
+    path: Path, container: str, choice: Choice, listing: Listing, sandbox: Sandbox, video: VideoStream | None
+) -> tuple[AudioStream | None, list[str]]:
+    """The first sound track that can be decoded, and what was wrong with those before it."""
+    unheard: list[str] = []
+    for one in choice.sounds:
+        source = Source(path, container, one.index, raw_clock=True)
+        rate = int(one.values.get("sample_rate", "0") or 0)
+        try:
+            first = next(_first(samples(source, sandbox, max(8000, min(rate, 192_000)), limits=_FIRST_LOOK)))
+        except MediaRejected as error:
+            unheard.append(f"stream {one.index} could not be decoded ({error.message})")
+            continue
+        start_us = first.pts_us
+        times = _timeline(one, listing, start_us, jumps=container in JUMPING)
+        return AudioStream(
+            index=one.index,
+            codec=one.codec,
+            sample_rate=max(1, rate),
+            channels=max(1, int(one.values.get("channels", "1") or 1)),
+            start_us=start_us - video.start_us if video else 0,
+            duration_us=max(0, *(end for _, end in times)),
+            language=one.values.get("tag:language", "")[:35] or None,
+            title=one.values.get("tag:title", "")[:200] or None,
+            is_default=one.flag("default"),
+            is_comment=one.flag("comment"),
+        ), unheard
+    return None, unheard
+
+
+def _first(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """The first piece, with the decoder ended properly behind it."""
+    try:
+        for piece in pieces:
+            yield piece
+            return
+        raise _rejected(RejectCode.UNREADABLE, "nothing could be decoded")
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
+
+
+def _timeline(one: Candidate, listing: Listing, start_us: int, *, jumps: bool) -> list[tuple[int, int]]:
+    """Start and end of every packet that is presented, microseconds from the first decoded piece, in order of presentation.
+
+    A packet without a duration lasts to the next one; the last one as long as packets usually do.
+    """
+    numerator, denominator = _fraction(one.values.get("time_base", "1/1000"))
+
+    def us(ticks: int) -> int:
+        return _nearest(ticks * numerator * US, denominator)
+
+    spans = [(us(at), us(at + length)) for at, length in listing.packets[one.index].times()]
+    if jumps:
+        spans = _straightened(spans)
+    shifted = sorted((at - start_us, end - start_us) for at, end in spans)
+    kept = [span for span in shifted if span[1] > 0 or span[0] >= 0] or [(0, 0)]
+    steps = sorted(b[0] - a[0] for a, b in pairwise(kept) if b[0] > a[0])
+    usual = steps[len(steps) // 2] if steps else 0
+    out = [(at, end if end > at else after[0]) for (at, end), after in pairwise(kept)]
+    at, end = kept[-1]
+    return [*out, (at, end if end > at else at + usual)]
+
+
+def _straightened(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Undo jumps of the clock: the film goes on where it was."""
+    out: list[tuple[int, int]] = []
+    shift, newest = 0, None
+    for at, end in spans:
+        if newest is not None and abs(at + shift - newest) > _JUMP_US:
+            shift = newest - at
+        newest = end + shift if newest is None else max(newest, end + shift)
+        out.append((at + shift, end + shift))
+    return out
+
+
+def _rate(times: list[tuple[int, int]], declared: str, tick_us: int) -> tuple[Rate, bool]:
+    """Mean rate, and whether pictures stand at unequal distances (beyond what the container's ticks explain)."""
+    span = times[-1][0] - times[0][0]
+    steps = [b[0] - a[0] for a, b in pairwise(times)]
+    num, den = _fraction(declared)
+    if not steps or span <= 0:
+        return (Rate(num=num, den=den) if 0 < num <= 1000 * den else Rate(num=25, den=1)), False
+    mean = Fraction(len(times) * US, times[-1][1] - times[0][0])
+    allowed = 2 * tick_us + Fraction(span, len(steps)) / 20
+    is_vfr = any(abs(step - Fraction(span, len(steps))) > allowed for step in steps)
+    if num > 0 and abs(Fraction(num, den) / mean - 1) < Fraction(1, 100):
+        return Rate(num=num, den=den), is_vfr
+    near = mean.limit_denominator(100_000)
+    return (Rate(num=near.numerator, den=near.denominator) if near > 0 else Rate(num=mean.numerator, den=mean.denominator)), is_vfr
+
+
+def _tick_us(one: Candidate) -> int:
+    numerator, denominator = _fraction(one.values.get("time_base", "1/1000"))
+    return -(-numerator * US // denominator)
+
+
+def _sar(text: str, coded: tuple[int, int]) -> Fraction:
+    """Sample aspect ratio; 1 where it is unknown or absurd."""
+    num, den = _fraction(text.replace(":", "/"))
+    sar = Fraction(num, den) if num > 0 else Fraction(1)
+    return sar if Fraction(1, 20) <= sar <= 20 and coded[0] * sar >= 1 else Fraction(1)
+
+
+def _rotation(text: str) -> int:
+    """Degrees clockwise, of ffprobe's counter-clockwise figure; angles between the quarters count as none."""
+    try:
+        turn = -round(float(text)) % 360
+    except ValueError:
+        return 0
+    return turn if turn in (0, 90, 180, 270) else 0
+
+
+def _nearest(numerator: int, denominator: int) -> int:
+    return (2 * numerator + denominator) // (2 * denominator)
+
+
+def _fraction(text: str) -> tuple[int, int]:
+    """'30000/1001' as a pair; (0, 1) where it is none."""
+    num, _, den = text.partition("/")
+    try:
+        pair = int(num), int(den or "1")
+    except ValueError:
+        return 0, 1
+    return pair if pair[1] > 0 else (0, 1)
+
+
+def _us(seconds: str | None) -> int:
+    """Decimal seconds as microseconds; 0 where they are missing."""
+    try:
+        return round(Fraction(seconds) * US) if seconds else 0
+    except ValueError:
+        return 0
+
+
+def _too_long(duration_us: int, bounds: MediaLimits) -> MediaRejected:
+    return _rejected(RejectCode.LIMIT_DURATION, f"it lasts {duration_us // US} s; at most {bounds.max_duration_us // US} s are accepted")
+
+
+def _rejected(code: RejectCode, message: str) -> MediaRejected:
+    return MediaRejected(code, message, "")
