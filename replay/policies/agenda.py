@@ -116,6 +116,17 @@ def times(view: View, tool: str, *, refused: bool = False) -> int:
     return sum(1 for c in view["calls"] if c["tool"] == tool and (c["status"] == "refused") is refused)
 
 
+def refused_in_a_row(view: View, tool: str) -> int:
+    """How often the tool was refused since it was last committed."""
+    count = 0
+    for call in reversed(view["calls"]):
+        if call["tool"] == tool:
+            if call["status"] != "refused":
+                break
+            count += 1
+    return count
+
+
 def errors(view: View) -> list[dict[str, Any]]:
     """Open defects that should be mended."""
     return [d for d in view["defects"] if d.get("severity") == "error"]
@@ -180,7 +191,7 @@ def scope(view: View, tool: str, traits: Traits, rng: Random) -> str:
     count = sum(len(r) for r in missing)
     if tool in ("inspect_quality", "repair_shots"):
         return _judging_scope(view, tool, traits, rng)
-    if style == "all" and not row.get("have"):
+    if row.get("holds") or (style == "all" and not row.get("have")):
         return "all"
     parts = 2 if style == "halves" else -(-count // traits.chunk) if style == "chunks" else 1
     if parts < 2 or count < 4 or spare(view) < parts + 2 or "+" in str(row.get("missing", "")):

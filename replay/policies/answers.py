@@ -130,7 +130,7 @@ class Generator:
             query = planned
             if used is not None and query == used:
                 query = self._query(shot) if shot else planned
-            if used is not None and query == used:
+            if (used is not None and query == used) or int(view["turn"]["attempt"]) > 1:
                 query = sharpen(query, shot.narration if shot else str(row.get("text", "")))
             out.append({"shot_id": row["shot_id"], "query": clipped(query, 200)})
         return {"queries": out}

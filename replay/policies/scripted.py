@@ -28,6 +28,8 @@ MISTAKE_SHARE = 0.15
 """Most mistakes of a run, as a share of its budget."""
 MISTAKE_SPARE = 4
 """Calls that must be to spare before a mistake is made, so that delivery stays within the budget."""
+STUBBORN = 2
+"""Refusals in a row after which a tool is tried last."""
 MAX_SENTENCES = 40
 
 
@@ -101,6 +103,7 @@ class ScriptedPolicy:
             answered = self._remedy(view, refusal, candidates, rng)
             if answered is not None:
                 return answered
+        candidates.sort(key=lambda tool: agenda.refused_in_a_row(view, tool) >= STUBBORN)
         if candidates:
             if len(candidates) == 1 or rng.random() < self.traits.steadiness:
                 return candidates[0], "the film needs it and nothing is in its way"
@@ -114,13 +117,15 @@ class ScriptedPolicy:
         """Answer the latest blockers: the refused tool again if only its call was wrong, else a remedy that can run."""
         refused_tool = refusal.get("tool")
         blockers = [b for b in refusal["blockers"] if "code" in b]
-        if not any(b["code"] in ("prerequisite_missing", "wrong_stage_order") for b in blockers) and refused_tool in candidates:
-            return str(refused_tool), "the same tool again, called right"
-        if self.traits.remedies == "agenda":
-            return None
+        codes = {b["code"] for b in blockers}
         named = list(dict.fromkeys(r for b in blockers for r in b.get("remedies", ())))
+        if "product_rejected" in codes:  # the call was right: something it was made from must be made anew, even if it looks complete
+            able = [t for t in named if t != refused_tool and agenda.legal(view, t)]
+            return (able[0], f"{refused_tool} was rejected; its blocker names it") if able and agenda.spare(view) >= 1 else None
+        if not codes & {"prerequisite_missing", "wrong_stage_order"} and refused_tool in candidates:
+            return str(refused_tool), "the same tool again, called right"
         able = [t for t in named if t in candidates]
-        if not able:
+        if self.traits.remedies == "agenda" or not able:
             return None
         pick = {"first": able[0], "last": able[-1]}.get(self.traits.remedies) or rng.choice(able)
         return pick, f"the blocker of {refused_tool} names it"

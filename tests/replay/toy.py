@@ -56,6 +56,10 @@ class PerShot:
             return tuple(s for s in ids if state.shots[s].planned.text)
         return tuple(s for s in ids if self.fact is not Fact.DECORATIONS or state.shots[s].planned.spotlight)
 
+    def parts(self, state: ProductionState, arguments: Arguments) -> list[tuple[str, ...]]:
+        ids = self.chosen(state, arguments)
+        return [ids[i : i + 24] for i in range(0, len(ids), 24)]
+
     def resolve(self, state: ProductionState, arguments: Arguments) -> tuple[Blocker, ...]:
         problems = scope_blockers(state, arguments["shots"])
         if problems or not state.shots or self.chosen(state, arguments):
@@ -63,10 +67,11 @@ class PerShot:
         return (Blocker(code=BlockerCode.VALUE_NOT_ALLOWED, subject="argument:shots", message="nothing to do there"),)
 
     def need(self, state: ProductionState, arguments: Arguments, given: Any, env: ToolEnv) -> ContentRequest | None:
-        if self.kind is None or given:
+        parts = self.parts(state, arguments)
+        if self.kind is None or len(given) == len(parts):
             return None
         rows: list[dict[str, Any]] = []
-        for sid in self.chosen(state, arguments):
+        for sid in parts[len(given)]:
             planned = state.shots[sid].planned
             row: dict[str, Any] = {"shot_id": sid, "text": planned.text, "planned_query": planned.visual_query}
             if planned.spotlight:
@@ -80,7 +85,7 @@ class PerShot:
 
     def accept(self, state: ProductionState, arguments: Arguments, given: Any, content: dict[str, Any]) -> tuple[Blocker, ...]:
         rows = content.get("queries") or content.get("fills") or []
-        if [r["shot_id"] for r in rows] == list(self.chosen(state, arguments)):
+        if tuple(r["shot_id"] for r in rows) == self.parts(state, arguments)[len(given)]:
             return ()
         return (Blocker(code=BlockerCode.CONTENT_CONTRACT_BROKEN, subject="content:shots", message="not the shots asked for"),)
 
@@ -91,7 +96,7 @@ class PerShot:
     def make(self, state: ProductionState, sid: str, given: Any) -> tuple[str, Any]:
         shot = state.shots[sid]
         if self.fact is Fact.ASSETS:
-            query = next(q["query"] for q in given[0]["queries"] if q["shot_id"] == sid)
+            query = next(q["query"] for part in given for q in part["queries"] if q["shot_id"] == sid)
             clip = state.film.task.pool[int(sid[1:]) % len(state.film.task.pool)]
             return "asset", AssetChoice(clip_id=clip.clip_id, ref=clip.ref, query=query, score=0.5, ranked=(clip.clip_id,))
         if self.fact is Fact.NARRATION:
@@ -102,7 +107,7 @@ class PerShot:
                 ref=wav, duration_us=2 * US, sample_rate=24_000, voice=voice, loudness_lufs=-16.0, text_sha256=digest
             )
         if self.fact is Fact.DECORATIONS:
-            fill = next(f for f in given[0]["fills"] if f["shot_id"] == sid)
+            fill = next(f for part in given for f in part["fills"] if f["shot_id"] == sid)
             return "decoration", Decoration(
                 ref=ref(f"card {fill}", ArtifactKind.DECORATION),
                 template=fill["template"],
@@ -114,7 +119,9 @@ class PerShot:
                 height=720,
             )
         inputs = render_inputs(state, sid) or ""
-        return "render", Render(ref=ref(f"render {inputs}", ArtifactKind.RENDER), frames=frames_of(state, sid) or 0, inputs_digest=inputs)
+        return "render", Render(
+            ref=ref(f"render {inputs} {shot.repairs_used}", ArtifactKind.RENDER), frames=frames_of(state, sid) or 0, inputs_digest=inputs
+        )
 
 
 class Music:
