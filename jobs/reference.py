@@ -8,7 +8,6 @@ import typing
 from pathlib import Path
 from typing import Any
 
-import click
 import typer.main
 from pydantic.fields import FieldInfo
 
@@ -21,19 +20,16 @@ PAGES = ("cli.md", "config.md")
 
 def cli_page() -> str:
     """Every command with its help, arguments and options."""
-    group = typer.main.get_command(app)
-    assert isinstance(group, click.Group)  # noqa: S101 - typing: an application with several commands is a group
-    context = click.Context(group, info_name="workprint")
+    group: Any = typer.main.get_command(app)
     out = ["# Command line", "", "Made by `python -m jobs.reference`; do not edit.", "", _text(group.help or ""), ""]
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if command is None or command.hidden:
+    for name, command in group.commands.items():
+        if command.hidden:
             continue
         out += [f"## workprint {name}", "", _text(command.help or ""), ""]
         for param in command.params:
-            label = param.make_metavar(context) if isinstance(param, click.Argument) else ", ".join(param.opts)
+            label = param.name.upper() if param.param_type_name == "argument" else ", ".join(param.opts)
             text = getattr(param, "help", None) or ""
-            if text and name != "help":
+            if text and param.name != "help":
                 out.append(f"- `{label}`: {text}")
         out.append("")
     return "\n".join(out).rstrip() + "\n"
@@ -92,10 +88,12 @@ def _default(info: FieldInfo) -> str:
 
 
 def _text(help_text: str) -> str:
-    lines = [line.replace("[bold]", "**").replace("[/bold]", "**") for line in help_text.strip().split("\n")]
     out: list[str] = []
-    for line in lines:
-        out.append(f"    {line.strip()}" if line.startswith("  ") else line.strip())
+    for line in help_text.strip().split("\n"):
+        indented = line.startswith("  ")
+        mark = "" if indented else "**"
+        text = line.replace("[bold]", mark).replace("[/bold]", mark).strip()
+        out.append(f"    {text}" if indented else text)
     return "\n".join(out)
 
 

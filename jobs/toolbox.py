@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from repair.registry import full_registry
 from schemas.errors import ConfigInvalid
@@ -16,13 +14,10 @@ def show_tools(as_json: bool) -> list[dict[str, Any]]:
     """All contracts: printed as a table, or returned as the schemas a model is given."""
     contracts = list(full_registry().contracts())
     if not as_json:
-        table = Table(box=None, pad_edge=False)
-        for name in ("tool", "needs", "produces", "inside", "summary"):
-            table.add_column(name)
         for c in contracts:
-            inside = ", ".join(r.value for r in c.roles) or "-"
-            table.add_row(c.name, ", ".join(c.needs) or "-", ", ".join(c.produces) or "-", inside, c.summary)
-        Console().print(table)
+            inside = f" asks {' and '.join(r.value for r in c.roles)}" if c.roles else ""
+            typer.echo(f"{c.name}\n  {c.summary}")
+            typer.echo(f"  needs {', '.join(c.needs) or 'nothing'}; produces {', '.join(c.produces) or 'nothing'}{inside and ';' + inside}")
     return [c.schema_json() for c in contracts]
 
 
