@@ -86,8 +86,8 @@ SCENES: dict[BlockerCode, Scene] = {
 
 
 @pytest.mark.parametrize("code", list(BlockerCode), ids=lambda c: c.value)
-def test_every_code_can_be_met_and_changes_nothing(tmp_path: Path, code: BlockerCode) -> None:
-    run, observation = SCENES[code](tmp_path)
+def test_every_code_can_be_met_and_changes_nothing(folder: Path, code: BlockerCode) -> None:
+    run, observation = SCENES[code](folder)
     assert observation.status is ObservationStatus.REFUSED
     assert observation.results == {}
     first = observation.blockers[0]
@@ -97,13 +97,13 @@ def test_every_code_can_be_met_and_changes_nothing(tmp_path: Path, code: Blocker
     assert run.calls[-1].state_before == run.calls[-1].state_after
 
 
-def test_a_stitch_before_its_renders_names_the_tools_that_are_missing(tmp_path: Path) -> None:
+def test_a_stitch_before_its_renders_names_the_tools_that_are_missing(folder: Path) -> None:
     needs = (Fact.SHOT_PLAN, Fact.RENDERS, Fact.NARRATION, Fact.MUSIC)
     makers = [
         TinyTool(contract(name, produces=(fact,)))
         for name, fact in (("render_shots", Fact.RENDERS), ("synthesize_narration", Fact.NARRATION))
     ]
-    run = planned(runtime(tmp_path, stitch_tool(needs=needs), music_tool(), *makers))
+    run = planned(runtime(folder, stitch_tool(needs=needs), music_tool(), *makers))
     blockers = run.step(call("stitch_video")).blockers
     assert [(b.needs, b.remedies, b.message) for b in blockers] == [
         (("renders",), ("render_shots",), "stitch_video needs renders; missing for 5 of 5: s001-s005"),
@@ -112,7 +112,7 @@ def test_a_stitch_before_its_renders_names_the_tools_that_are_missing(tmp_path: 
     ]
 
 
-def test_at_most_eight_blockers_are_shown(tmp_path: Path) -> None:
+def test_at_most_eight_blockers_are_shown(folder: Path) -> None:
     many = tuple(Blocker(code=BlockerCode.UNRESOLVED_REFERENCE, subject=f"shot:s{i:03d}", message="no") for i in range(40))
     tool = TinyTool(contract("mend"), resolving=lambda _s, _a: many)
-    assert len(runtime(tmp_path, tool).step(call("mend")).blockers) == 8
+    assert len(runtime(folder, tool).step(call("mend")).blockers) == 8

@@ -19,8 +19,8 @@ from tests.replay.doubles import planned, ref, runtime, task
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> ProductionState:
-    return planned(runtime(tmp_path)).state
+def plan(folder: Path) -> ProductionState:
+    return planned(runtime(folder)).state
 
 
 def asset(n: int) -> AssetChoice:

@@ -16,8 +16,8 @@ from tests.replay.doubles import PLAN, SCRIPT, SEGMENTS, call, content, planned,
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Runtime:
-    return runtime(tmp_path)
+def run(folder: Path) -> Runtime:
+    return runtime(folder)
 
 
 def codes(observation: Observation) -> list[tuple[str, str]]:
@@ -69,9 +69,9 @@ def test_segments_that_break_the_contract_are_refused(run: Runtime, answer: dict
     assert run.state_digest == before
 
 
-def test_a_long_script_is_segmented_in_parts(tmp_path: Path) -> None:
+def test_a_long_script_is_segmented_in_parts(folder: Path) -> None:
     script = " ".join(f"This is sentence number {i} of a very long script that goes on and on." for i in range(300))
-    run = runtime(tmp_path, start=task(script))
+    run = runtime(folder, start=task(script))
     parts = script_parts(script)
     assert len(parts) == 3
     assert all(p[-1].end - p[0].start <= PART_CHARS for p in parts)

@@ -14,6 +14,7 @@ from replay.tool import Product
 from schemas.artifact import ArtifactKind
 from schemas.contract import Fact, Role
 from schemas.trajectory import ObservationStatus, Provenance, RoleOutput
+from tests.replay.conftest import MEMORY
 from tests.replay.doubles import (
     PLAN,
     SEGMENTS,
@@ -85,7 +86,7 @@ def play(folder: Path, choices: list[int]) -> Runtime:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(0, len(OUTPUTS) - 1), max_size=25), st.data())
 def test_random_runs_keep_their_promises(choices: list[int], draw: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         run = play(Path(folder), choices)
         for one in run.calls:
             if one.observation.status is ObservationStatus.REFUSED:
