@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from media.ffmpeg import house_video_args, run_ffmpeg
+from media.ffmpeg import house_video, run_ffmpeg
 from repair.findings import FILM
 from repair.measurements import MEASURED
 from repair.mending import borrowed_tools
@@ -39,15 +39,15 @@ Spoiler = Callable[[ProductionState, str, ToolEnv], Spoiled | None]
 
 def _picture(ref: ArtifactRef, filters: str, env: ToolEnv, frames: int | None = None) -> ArtifactRef:
     """Filter a picture artifact into a new one of the same kind, house profile."""
-    rate = MEASURED.video(ref, env).rate
     length = ("-frames:v", str(frames)) if frames is not None else ()
-    argv = ("-i", "/in/a", "-an", "-vf", filters, *length, *house_video_args(rate), "/out/out.mp4")
+    coder = house_video(env.config.render.crf, env.config.render.preset)
+    argv = ("-threads", "1", "-i", "/in/a", "-an", "-vf", f"{filters},format=yuv420p", *length, *coder, "/out/out.mp4")
     return _run(argv, ref, "out.mp4", "video/mp4", env)
 
 
 def _sound(ref: ArtifactRef, filters: str, env: ToolEnv) -> ArtifactRef:
     """Filter a sound artifact into a PCM WAV of the same kind."""
-    argv = ("-i", "/in/a", "-vn", "-af", filters, "-c:a", "pcm_s16le", "-bitexact", "-map_metadata", "-1", "/out/out.wav")
+    argv = ("-threads", "1", "-i", "/in/a", "-vn", "-af", filters, "-c:a", "pcm_s16le", "-bitexact", "-map_metadata", "-1", "/out/out.wav")
     return _run(argv, ref, "out.wav", "audio/wav", env)
 
 

@@ -137,7 +137,7 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         ),
         DefectSpec(
             code.NARRATION_LOUDNESS, p.NARRATION, "shot",
-            f"loudness is over {at.loudness_tolerance_lu:g} LU away from the configured one",
+            f"loudness is over {at.loudness_tolerance_lu:g} LU away from the configured one (an error over twice that)",
             "warning", sound, (mend.RENARRATE, mend.ACCEPT), False,
             "the spoken track was not levelled",
         ),
@@ -150,7 +150,7 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         DefectSpec(
             code.ASSET_MISMATCH, p.ASSET, "shot",
             "the clip is not in the source pool (an error), or ranks more than "
-            f"{at.rank_gap:g} behind the clip that its query would find now",
+            f"{at.rank_gap:g} behind the clip that its query would find now (an error over twice that)",
             "warning", (p.ASSET, *picture), (mend.RERETRIEVE, mend.ACCEPT), False,
             "the clip does not show what the query asks for",
         ),
@@ -181,7 +181,8 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         ),
         DefectSpec(
             code.SPOTLIGHT_LOW_CONTRAST, p.DECORATION, "shot",
-            f"WCAG contrast between the text and what lies behind it is below {at.contrast_min:g}",
+            f"WCAG contrast between the text and what lies behind it is below {at.contrast_min:g} "
+            f"(an error below {(1 + at.contrast_min) / 2:g})",
             "warning", (p.DECORATION, *picture), (mend.REFILL_SLOTS, mend.ACCEPT), False,
             "text and background are too alike",
         ),

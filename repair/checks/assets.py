@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from repair.checks.plan import slot_us
+from repair.checks.plan import covered_us, slot_us
 from repair.findings import Finding, found
 from repair.limits import LIMITS, InspectionLimits
 from replay import lineage
@@ -88,19 +88,19 @@ def _mismatch(state: ProductionState, sid: str, vectors: Vectors, env: ToolEnv, 
             "query": shot.asset.query[:160], "clip": chosen.clip.clip_id, "clip_text": chosen.clip.text[:160],
             "better": best.clip.clip_id, "better_text": best.clip.text[:160],
         }  # fmt: skip
-        yield found(DefectCode.ASSET_MISMATCH, sid, words, gap, limits.rank_gap, artifact=shot.asset.ref.sha256, context=context)
+        yield found(
+            DefectCode.ASSET_MISMATCH, sid, words, gap, limits.rank_gap, artifact=shot.asset.ref.sha256,
+            severity="error" if gap > 2 * limits.rank_gap else "warning", context=context,
+        )  # fmt: skip
 
 
 def _short(state: ProductionState, sid: str, clip: PoolClip, limits: InspectionLimits) -> Iterator[Finding]:
     slot = slot_us(state, sid)
     if slot is None or not lineage.timeline_is_current(state):
         return
-    hold = slot - clip.duration_us
-    decoration = state.shots[sid].decoration
-    covered = decoration is not None and decoration.placement == "full_frame"
-    if hold > limits.hold_max_us and not covered:
-        words = (
-            f"clip of {clip.duration_us // 1000} ms in a slot of {slot // 1000} ms, allowed to be {limits.hold_max_us // 1000} ms shorter"
-        )
-        context = {"clip_ms": clip.duration_us // 1000, "slot_ms": slot // 1000}
+    seen = slot - covered_us(state, sid)
+    hold = seen - clip.duration_us
+    if hold > limits.hold_max_us:
+        words = f"clip of {clip.duration_us // 1000} ms has to fill {seen // 1000} ms; it may stand still {limits.hold_max_us // 1000} ms"
+        context = {"clip_ms": clip.duration_us // 1000, "to_fill_ms": seen // 1000}
         yield found(DefectCode.ASSET_TOO_SHORT, sid, words, hold / 1e6, limits.hold_max_us / 1e6, artifact=clip.ref.sha256, context=context)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from repair.checks.plan import item_of
+from repair.checks.plan import covered_us, item_of
 from repair.findings import Finding, found
 from repair.limits import LIMITS, InspectionLimits
 from repair.measurements import Measurements
@@ -37,25 +37,29 @@ def picture_findings(
 
 
 def expected_shares(state: ProductionState, shot_id: str, env: ToolEnv, measured: Measurements) -> Expected:
-    """What the clip and the graphic of a shot explain of a black or still picture in its slot."""
-    shot, item = state.shots[shot_id], item_of(state, shot_id)
-    slot = state.film.task.frame_rate.us_at(item.frames) if item else 0
-    sources: list[Expected] = []
-    if shot.asset is not None:
-        sources.append(_over(shot.asset.ref, slot, env, measured))
-    if shot.decoration is not None and shot.decoration.placement == "full_frame":
-        sources.append(_over(shot.decoration.ref, slot, env, measured))
-    return Expected(max((s.black for s in sources), default=0.0), max((s.still for s in sources), default=0.0))
+    """What the clip and the graphic of a shot explain of a black or still picture in its slot.
+
+    As shots are rendered (replay.picture): a full-frame graphic plays and is held for its reading time, then the clip plays and its last
+    frame is held to the end.
+    """
+    shot, item, rate = state.shots[shot_id], item_of(state, shot_id), state.film.task.frame_rate
+    if item is None or item.frames == 0:
+        return Expected(0.0, 0.0)
+    slot = rate.us_at(item.frames)
+    card = covered_us(state, shot_id)
+    parts: list[tuple[int, Expected]] = []
+    if shot.decoration is not None and card > 0:
+        parts.append((card, _over(shot.decoration.ref, card, env, measured)))
+    if shot.asset is not None and slot > card:
+        parts.append((slot - card, _over(shot.asset.ref, slot - card, env, measured)))
+    return Expected(sum(us * e.black for us, e in parts) / slot, sum(us * e.still for us, e in parts) / slot)
 
 
-def _over(ref: ArtifactRef, slot_us: int, env: ToolEnv, measured: Measurements) -> Expected:
-    """Shares over a slot that plays a source once and then holds its last frame."""
+def _over(ref: ArtifactRef, length_us: int, env: ToolEnv, measured: Measurements) -> Expected:
+    """Shares over a length that plays a source once and then holds its last frame."""
     m = measured.video(ref, env)
-    played = min(m.duration_us, slot_us)
-    held = slot_us - played
-    if slot_us <= 0:
-        return Expected(m.black_share, m.frozen_share)
-    return Expected(m.black_share, (m.frozen_share * played + held) / slot_us)
+    played = min(m.duration_us, length_us)
+    return Expected(m.black_share, (m.frozen_share * played + length_us - played) / length_us)
 
 
 def _render(state: ProductionState, sid: str, env: ToolEnv, measured: Measurements, limits: InspectionLimits) -> Iterator[Finding]:

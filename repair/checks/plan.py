@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from repair.findings import FILM, Finding, found
 from repair.limits import LIMITS, InspectionLimits
 from replay import lineage
+from replay.picture import card_frames
 from schemas.state import ProductionState, TimelineItem
 from schemas.verdict import DefectCode
 
@@ -61,6 +62,14 @@ def slot_us(state: ProductionState, shot_id: str) -> int | None:
     """Length of the shot's slot, microseconds; None without a timeline."""
     item = item_of(state, shot_id)
     return state.film.task.frame_rate.us_at(item.frames) if item else None
+
+
+def covered_us(state: ProductionState, shot_id: str) -> int:
+    """How long a full-frame graphic stands before the clip in the shot's slot, microseconds; 0 without one."""
+    item, shot, rate = item_of(state, shot_id), state.shots[shot_id], state.film.task.frame_rate
+    if item is None or shot.planned.spotlight is None or shot.decoration is None or shot.decoration.placement != "full_frame":
+        return 0
+    return rate.us_at(card_frames(shot.decoration, item.frames, rate))
 
 
 def _same(planned: str, script: str) -> bool:

@@ -112,7 +112,10 @@ def _narration(
         away = abs(m.loudness_lufs - wanted)
         if away > limits.loudness_tolerance_lu:
             words = f"{m.loudness_lufs:.1f} LUFS, wanted {wanted:g} within {limits.loudness_tolerance_lu:g} LU"
-            yield found(DefectCode.NARRATION_LOUDNESS, sid, words, away, limits.loudness_tolerance_lu, artifact=artifact, context=context)
+            yield found(
+                DefectCode.NARRATION_LOUDNESS, sid, words, away, limits.loudness_tolerance_lu, artifact=artifact,
+                severity="error" if away > 2 * limits.loudness_tolerance_lu else "warning", context=context,
+            )  # fmt: skip
 
 
 def _rate(

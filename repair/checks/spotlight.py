@@ -50,7 +50,7 @@ def _graphic(sid: str, decoration: Decoration, seen: Judgment, limits: Inspectio
         words = f"contrast {seen.contrast:.2f} between text and background; at least {limits.contrast_min:g}"
         yield found(
             DefectCode.SPOTLIGHT_LOW_CONTRAST, sid, words, seen.contrast, limits.contrast_min,
-            artifact=artifact, severity="error" if unread else None, context=context,
+            artifact=artifact, severity="error" if unread or seen.contrast < (1 + limits.contrast_min) / 2 else "warning", context=context,
         )  # fmt: skip
     if unread:
         return

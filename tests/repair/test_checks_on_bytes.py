@@ -1,0 +1,171 @@
+"""Every structured check on real bytes: the healthy film has no finding, each fault shows as its defect and as nothing else's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from media.ffmpeg import house_audio, run_ffmpeg
+from repair.fault_kinds import EXECUTION_KINDS, KINDS
+from repair.findings import Finding
+from repair.inspect import examine, judge_score, product_quality
+from repair.measurements import Measurements
+from repair.spoil import SPOILERS
+from repair.taxonomy import Product
+from replay.state import apply, film_change, shot_change
+from schemas.artifact import ArtifactKind
+from schemas.state import AssetChoice, ProductionState
+from schemas.verdict import DefectCode as Code
+from tests.repair.conftest import SPOTLIGHT, Studio, store_clip
+from tests.repair.film import clip, invented
+
+ALL = ("s001", "s002", "s003")
+
+SUBJECT = {kind: "film" if kind == "music_silent" else SPOTLIGHT for kind in EXECUTION_KINDS}
+SLOW = {"decoration_wrong_text"}
+
+
+def spoiled(studio: Studio, kind: str) -> ProductionState:
+    subject, field = SUBJECT[kind], KINDS[kind].field
+    made = SPOILERS[kind](studio.state, subject, studio.env)
+    assert made is not None
+    change = film_change(field, made.value) if subject == "film" else shot_change(subject, field, made.value)
+    return apply(studio.state, [change])
+
+
+def errors(findings: tuple[Finding, ...]) -> set[tuple[str, Code]]:
+    return {(f.subject, f.code) for f in findings if f.severity == "error"}
+
+
+def test_the_healthy_film_has_no_findings(studio: Studio) -> None:
+    report = examine(studio.state, ALL, studio.env)
+    assert [(f.subject, f.code.value, f.measured) for f in report.findings] == []
+    assert set(report.judged) == {SPOTLIGHT}
+    assert report.judged[SPOTLIGHT] >= 0.95
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in EXECUTION_KINDS])
+def test_a_fault_shows_as_its_defect_and_only_there(studio: Studio, kind: str) -> None:
+    state = spoiled(studio, kind)
+    findings = examine(state, ALL, studio.env).findings
+    symptoms = set(KINDS[kind].symptoms)
+    assert KINDS[kind].symptoms[0] in {f.code for f in findings}
+    assert {f.subject for f in findings} == {SUBJECT[kind]}
+    assert {f.code for f in findings} <= symptoms
+    assert errors(findings), "an injected fault is severe enough to be mended"
+
+
+def test_a_finding_names_the_faulty_artifact(studio: Studio) -> None:
+    state = spoiled(studio, "render_black")
+    (finding,) = examine(state, ALL, studio.env).findings
+    render = state.shots[SPOTLIGHT].render
+    assert render is not None
+    assert finding.artifact_sha256 == render.ref.sha256
+    assert finding.defect_id == examine(state, ALL, studio.env).findings[0].defect_id
+
+
+def remade(studio: Studio, source: str, tmp_path: Path, seconds: int = 6) -> ProductionState:
+    """The film with the first shot's clip replaced and rendered again."""
+    entry = store_clip(studio.suite, tmp_path, source, "pendulum in a lecture hall", seconds=seconds)
+    pool = (entry, *studio.state.film.task.pool[1:])
+    state = studio.state.model_copy(
+        update={"film": studio.state.film.model_copy(update={"task": studio.state.film.task.model_copy(update={"pool": pool})})}
+    )
+    choice = AssetChoice(clip_id=entry.clip_id, ref=entry.ref, query="pendulum in a lecture hall", score=0.9, ranked=(entry.clip_id,))
+    state = apply(state, [shot_change("s001", "asset", choice)])
+    return studio.do(state, "render_shots", {"shots": "s001"})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "smptebars=size=320x180:rate=15",  # a static shot is no defect
+        "testsrc2=size=320x180:rate=15,lutyuv=y=16+(val-16)*0.03:u=128:v=128",  # nor is a dark one
+        "testsrc2=size=320x180:rate=15,fps=5,fps=15",  # nor jerky footage
+    ],
+)
+def test_static_and_dark_footage_is_healthy(studio: Studio, tmp_path: Path, source: str) -> None:
+    assert errors(examine(remade(studio, source, tmp_path), ALL, studio.env).findings) == set()
+
+
+def test_a_clip_much_shorter_than_its_slot_is_too_short(studio: Studio, tmp_path: Path) -> None:
+    state = remade(studio, "testsrc2=size=320x180:rate=15", tmp_path, seconds=1)
+    assert [(f.subject, f.code) for f in examine(state, ALL, studio.env).findings] == [("s001", Code.ASSET_TOO_SHORT)]
+
+
+def test_a_clip_from_outside_the_pool_is_a_mismatch(studio: Studio) -> None:
+    foreign = clip(invented("foreign", ArtifactKind.CLIP), "pendulum in a lecture hall")
+    choice = AssetChoice(clip_id=foreign.clip_id, ref=foreign.ref, query="q", score=1.0, ranked=())
+    state = apply(studio.state, [shot_change("s001", "asset", choice)])
+    assert ("s001", Code.ASSET_MISMATCH) in errors(examine(state, ("s001",), studio.env).findings)
+
+
+def test_a_planned_graphic_that_was_not_made_is_missing(studio: Studio) -> None:
+    state = apply(studio.state, [shot_change(SPOTLIGHT, "decoration", None)])
+    assert (SPOTLIGHT, Code.SPOTLIGHT_MISSING) in errors(examine(state, ALL, studio.env).findings)
+    assert judge_score(state, SPOTLIGHT, studio.env) == 0.0
+
+
+def test_a_record_that_promises_more_than_the_bytes_hold_is_truncated(studio: Studio) -> None:
+    track = studio.state.shots["s001"].narration
+    assert track is not None
+    state = apply(studio.state, [shot_change("s001", "narration", track.model_copy(update={"duration_us": track.duration_us + 500_000}))])
+    found = [f for f in examine(state, ("s001",), studio.env).findings if f.code is Code.NARRATION_TRUNCATED]
+    assert [f.hard for f in found] == [True]
+
+
+@pytest.fixture(scope="module")
+def stitched(studio: Studio) -> ProductionState:
+    return studio.do(studio.state, "stitch_video", {})
+
+
+@pytest.mark.parametrize(
+    ("sound", "expected"),
+    [
+        (None, set()),
+        ("volume=0", {Code.DELIVERY_SILENT}),
+        ("atrim=end=5", {Code.DELIVERY_DRIFT}),
+        ("volume=-9dB", {Code.DELIVERY_LOUDNESS}),
+    ],
+)
+def test_the_delivered_film(studio: Studio, stitched: ProductionState, tmp_path: Path, sound: str | None, expected: set[Code]) -> None:
+    delivery = stitched.film.delivery
+    assert delivery is not None
+    state = stitched
+    if sound is not None:
+        argv = ("-i", "/in/film", "-c:v", "copy", "-af", sound, *house_audio(), "/out/film.mp4")
+        inputs = {"film": studio.suite.store.path(delivery.video.sha256)}
+        run_ffmpeg(argv, inputs=inputs, outputs=("film.mp4",), sandbox=studio.suite.sandbox, workdir=tmp_path)
+        ref = studio.suite.store.put_file(tmp_path / "film.mp4", ArtifactKind.VIDEO, "video/mp4")
+        state = apply(stitched, [film_change("delivery", delivery.model_copy(update={"video": ref}))])
+    assert {f.code for f in examine(state, (), studio.env).findings} == expected
+
+
+def test_an_unchanged_artifact_is_not_measured_twice(studio: Studio) -> None:
+    memory = Measurements()
+    examine(studio.state, ALL, studio.env, memory)
+    first = dict(memory.taken)
+    examine(studio.state, ALL, studio.env, memory)
+    assert dict(memory.taken) == first
+    state = spoiled(studio, "render_black")
+    examine(state, ALL, studio.env, memory)
+    assert memory.taken["video"] == first["video"] + 1
+    assert memory.taken["audio"] == first["audio"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "product"),
+    [
+        ("narration_clipped", Product.NARRATION),
+        ("decoration_overflow", Product.DECORATION),
+        ("render_wrong_length", Product.RENDER),
+        ("asset_repeated", Product.ASSET),
+        ("music_silent", Product.MUSIC),
+    ],
+)
+def test_a_faulty_product_has_a_lower_quality(studio: Studio, kind: str, product: Product) -> None:
+    healthy, _ = product_quality(studio.state, SPOTLIGHT, product, studio.env)
+    faulty, seen = product_quality(spoiled(studio, kind), SPOTLIGHT, product, studio.env)
+    assert faulty < healthy
+    assert KINDS[kind].symptoms[0] in seen
