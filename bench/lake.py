@@ -1,0 +1,250 @@
+"""Cost of the lake beside the bare engines on the same data in the same run: ``python bench/lake.py [--examples N] [--json]``.
+
+The bare side writes the same Arrow tables with pyarrow, makes them durable, or asks DuckDB about the same files directly: no validation,
+no digests, no ledger. Prints medians. Takes about half a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from schemas.artifact import ArtifactKind
+from schemas.tables import TABLE, TableSpec
+from storage import arrow
+from storage.journal import Journal
+from storage.lake import Lake, StageCommit
+
+SHAPE = {"sentences": 40, "words": 600, "shots": 30, "alignments": 60, "calls": 60, "snapshots": 45, "artifacts": 120, "verdicts": 30}
+"""Rows of one finished project of about three minutes, besides its examples."""
+
+EXAMPLES = 45
+VOCABULARY = [f"w{n}" for n in range(8000)]
+
+
+def value_of(rng: random.Random, spec: TableSpec, name: str, kind: str, allowed: tuple[str, ...] | None, n: int, project: str) -> Any:
+    """A plausible value; keys count up, so that they are unique."""
+    if name == "project_id":
+        return project
+    if kind == "int":
+        return n
+    if kind == "float":
+        return rng.random()
+    if kind == "bool":
+        return n % 2 == 0
+    if kind == "text_list":
+        return rng.sample(VOCABULARY, 3)
+    if kind == "int_list":
+        return [n, n + 1]
+    if allowed is not None:
+        return allowed[n % len(allowed)]
+    if name in spec.key:
+        return f"{name}_{project}_{n}"
+    if name.endswith("_json"):
+        size = 900 if name == "prompt_json" else 40
+        return json.dumps([{"role": "user", "content": " ".join(rng.choices(VOCABULARY, k=size))}])
+    return " ".join(rng.choices(VOCABULARY, k=3))
+
+
+def rows_of(rng: random.Random, table: str, count: int, project: str) -> list[dict[str, Any]]:
+    """Rows that fit a table's spec."""
+    spec = TABLE[table]
+    out = []
+    for n in range(count):
+        row = {c.name: value_of(rng, spec, c.name, c.type, c.allowed, n, project) for c in spec.columns}
+        if table == "snapshots":
+            row["snapshot_id"] = f"snp_{'0' * 64}"
+        out.append(row)
+    return out
+
+
+def project_commits(rng: random.Random, project: str, digest: str) -> list[StageCommit]:
+    """The three stages of one project."""
+    parts: dict[str, dict[str, int]] = {
+        "invert": {"projects": 1, "storyboards": 1, **{t: SHAPE[t] for t in ("sentences", "words", "shots", "alignments")}},
+        "replay": {"trajectories": 1, **{t: SHAPE[t] for t in ("calls", "artifacts", "verdicts")}},
+        "materialize": {"examples": EXAMPLES},
+    }
+    return [
+        StageCommit(
+            stage,
+            f"stg_{project}_{stage}",
+            project,
+            project,
+            "done",
+            digest,
+            {t: rows_of(rng, t, n, project) for t, n in tables.items()},
+            (digest,),
+        )
+        for stage, tables in parts.items()
+    ]
+
+
+def timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def median(work: Callable[[], object], times: int) -> float:
+    return statistics.median(timed(work) for _ in range(times))
+
+
+class Bare:
+    """The same bytes made durable without any of our promises."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir()
+        self.root = root
+        self.con = sqlite3.connect(root / "bare.sqlite", isolation_level=None)
+        for sql in ("pragma journal_mode = wal", "pragma synchronous = full", "create table done (k text primary key)"):
+            self.con.execute(sql)
+        self.count = 0
+
+    def commit(self, tables: dict[str, pa.Table]) -> None:
+        for table in tables.values():
+            self.count += 1
+            path = self.root / f"{self.count}.parquet"
+            pq.write_table(table, path, compression="zstd", compression_level=3)
+            for target, flags in ((path, os.O_RDWR), (self.root, os.O_RDONLY)):
+                fd = os.open(target, flags)
+                os.fsync(fd)
+                os.close(fd)
+        self.con.execute("begin immediate")
+        self.con.execute("insert into done values (?)", [str(self.count)])
+        self.con.execute("commit")
+
+
+def tables_of(commit: StageCommit) -> dict[str, pa.Table]:
+    return {
+        t: pa.Table.from_batches(
+            [
+                pa.RecordBatch.from_pylist(
+                    [{**r, "stage_key": "k", "run_id": "r", "row_digest": "0" * 64} for r in rows], arrow.schema_of(TABLE[t])
+                )
+            ]
+        )
+        for t, rows in commit.rows.items()
+    }
+
+
+def bench(folder: Path, examples: int) -> list[tuple[str, float, float, str]]:
+    """Rows of (what, ours, bare, unit)."""
+    rng = random.Random(20261130)  # noqa: S311
+    lake = Lake(folder / "lake")
+    bare = Bare(folder / "bare")
+    digest = lake.store.put_bytes(b"output", ArtifactKind.OTHER, "text/plain").sha256
+    out: list[tuple[str, float, float, str]] = []
+
+    ours, theirs = [], []
+    for n in range(8):
+        commits = project_commits(rng, f"prj_{n}", digest)
+        ours.append(timed(lambda commits=commits: [lake.commit(c) for c in commits]))  # type: ignore[misc]
+        theirs.append(timed(lambda commits=commits: [bare.commit(tables_of(c)) for c in commits]))  # type: ignore[misc]
+    out.append(("commit one finished project (3 stages)", statistics.median(ours) * 1e3, statistics.median(theirs) * 1e3, "ms"))
+
+    each = max(1, examples // 8)
+    big = [
+        StageCommit("bulk", f"bulk_{n}", "s", f"bulk_{n}", "done", None, {"examples": rows_of(rng, "examples", each, f"prj_b{n}")})
+        for n in range(8)
+    ]
+    our_s = timed(lambda: [lake.commit(c) for c in big])
+    bare_s = timed(lambda: [bare.commit(tables_of(c)) for c in big])
+    out.append((f"write {each * 8} examples", each * 8 / our_s, each * 8 / bare_s, "rows/s"))
+
+    out.append(
+        (
+            "connect (after 32 small commits)",
+            median(lambda: lake.connect().close(), 5) * 1e3,
+            median(lambda: duckdb.connect().close(), 5) * 1e3,
+            "ms",
+        )
+    )
+    began = time.perf_counter()
+    lake.compact()
+    out.append(("compact the lake", (time.perf_counter() - began) * 1e3, float("nan"), "ms"))
+
+    con, direct = lake.connect(), duckdb.connect()
+    files = [str(lake.root / f.path) for f in lake.files(table="examples")]
+    direct.execute(f"create view examples as select * from read_parquet({files!r})")  # noqa: S608
+    for what, sql in (
+        ("count and group examples by role", "select role, count(*), avg(prompt_tokens) from examples group by 1"),
+        ("all examples of one project", "select * from examples where project_id = 'prj_b3' and role = 'critic'"),
+        ("full scan of the prompts", "select sum(length(prompt_json)) from examples"),
+    ):
+        out.append((what, *(median(lambda c=c, sql=sql: c.execute(sql).fetchall(), 5) * 1e3 for c in (con, direct)), "ms"))  # type: ignore[misc]
+    con.close()
+
+    journal = Journal(folder / "journal")
+    record = {"call": rows_of(rng, "calls", 1, "prj_0")[0]}
+    raw = os.open(folder / "raw", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def append() -> None:
+        os.write(raw, json.dumps(record).encode())
+        os.fdatasync(raw)
+
+    out.append(("append one call to the journal", median(lambda: journal.append(record), 50) * 1e3, median(append, 50) * 1e3, "ms"))
+    payload = iter([os.urandom(20_000) for _ in range(100)])
+
+    def write() -> None:
+        path = bare.root / f"raw{time.perf_counter_ns()}"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT)
+        os.write(fd, next(payload))
+        os.fsync(fd)
+        os.close(fd)
+        path.rename(path.with_suffix(".bin"))
+        fd = os.open(bare.root, os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+
+    out.append(
+        (
+            "store a 20 kB artifact",
+            median(lambda: lake.store.put_bytes(next(payload), ArtifactKind.OTHER, "x/y"), 40) * 1e3,
+            median(write, 40) * 1e3,
+            "ms",
+        )
+    )
+    out.append(("ask the ledger whether a stage is done", median(lambda: lake.done("stg_prj_3_replay"), 30) * 1e3, float("nan"), "ms"))
+    return out
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--examples", type=int, default=8000)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="bench-lake"))
+    try:
+        rows = bench(folder, arguments.examples)
+    finally:
+        shutil.rmtree(folder)
+    if arguments.json:
+        print(json.dumps([{"what": w, "ours": o, "bare": b if b == b else None, "unit": u} for w, o, b, u in rows]))
+        return
+    print(f"{'':<42}{'lake':>12}{'bare':>12}  {'':<8}{'ratio':>7}")
+    for what, our, theirs, unit in rows:
+        ratio = our / theirs if unit == "ms" else theirs / our
+        print(f"{what:<42}{our:>12.1f}{theirs:>12.1f}  {unit:<8}{ratio:>6.2f}x".replace("nanx", "   -").replace("nan", "  -"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The device's own errors inside SQLite and the kernel calls of every other write, injected by strace into a cold process."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.lake import Lake
+from tests.storage.lakes import assert_sound, commit_of
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from schemas.errors import StorageFault
+from storage.lake import Lake
+from tests.storage.lakes import commit_of
+try:
+    lake = Lake(Path(sys.argv[1]))
+    for n in (1, 2):
+        lake.commit(commit_of(n))
+        print("acknowledged", n, flush=True)
+except StorageFault as fault:
+    print("fault", fault.code, flush=True)
+    try:
+        lake.commit(commit_of(9))
+        print("acknowledged after the fault", flush=True)
+    except (StorageFault, NameError):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "code", "whens"),
+    [
+        ("fdatasync", "EIO", "ledger_failed", (1, 2)),
+        ("fdatasync", "ENOSPC", "ledger_failed", (1,)),
+        ("fsync", "EIO", "io_error", (1, 9)),
+        ("fsync", "ENOSPC", "no_space", (2,)),
+    ],
+)
+def test_no_acknowledgement_after_a_failed_sync(tmp_path: Path, call: str, error: str, code: str, whens: tuple[int, ...]) -> None:
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not installed")
+    for when in whens:
+        root = tmp_path / f"lake{when}"
+        Lake(root).commit(commit_of(0))
+        trace = [strace, "-f", "-qq", "--seccomp-bpf", "-o", str(tmp_path / "log"), "-e", f"trace={call}"]
+        done = subprocess.run(
+            [*trace, "-e", f"inject={call}:error={error}:when={when}+", sys.executable, "-c", PROGRAM, str(root)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        if "ptrace" in done.stderr.lower():
+            pytest.skip(f"tracing is not allowed here: {done.stderr.strip()[:200]}")
+        lines = done.stdout.splitlines()
+        assert lines, done.stderr
+        assert lines[-1] == f"fault {code}"
+        assert "INJECTED" in (tmp_path / "log").read_text()
+        acknowledged = {0} | {int(n) for n in re.findall(r"^acknowledged (\d)$", done.stdout, re.M)}
+        lake = Lake(root)
+        there = {int(r["project_id"][4:]) for r in lake.scan("projects").to_pylist()}
+        assert acknowledged <= there
+        assert_sound(lake)
+        for n in {1, 2} - there:
+            lake.commit(commit_of(n))
+        assert_sound(lake)
