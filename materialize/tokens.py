@@ -28,6 +28,8 @@ _BORDERS = re.compile(r'(?<=\S)(?= )|(?<=\n)(?=\S)|(?<=[0-9A-Za-z])(?=")')
 """Before a blank that follows a visible character, before a visible character that opens a line, and between a word and a quote."""
 _CACHED_PIECES = 262_144
 _CACHED_CHARS = 200
+_CACHED_BLOCKS = 256
+"""Texts between two added tokens that are kept whole: system prompts with their tool schemas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +62,20 @@ class TokenCounter:
         def count(piece: str) -> int:
             return short(piece) if len(piece) <= _CACHED_CHARS else len(backend.encode(piece, add_special_tokens=False))
 
-        self._count = count
+        @lru_cache(maxsize=_CACHED_BLOCKS)
+        def block(text: str) -> int:
+            return sum(map(count, _BORDERS.split(text))) if text else 0
+
+        self._block = block
 
     def count_text(self, text: str) -> int:
         """Tokens of a text; added tokens such as ``<|im_end|>`` count as one."""
         total = 0
         last = 0
         for match in self._added.finditer(text):
-            total += self._between(text[last : match.start()]) + 1
+            total += self._block(text[last : match.start()]) + 1
             last = match.end()
-        return total + self._between(text[last:])
-
-    def _between(self, text: str) -> int:
-        return sum(self._count(piece) for piece in _BORDERS.split(text)) if text else 0
+        return total + self._block(text[last:])
 
     def render(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], completion: Mapping[str, Any] | None = None
