@@ -147,7 +147,7 @@ class _Check:
         bad = {f.subject for f in self.found}
         files = [f for f in self.lake.files() if f.path not in bad]
         filled = {f.table for f in files}
-        con = open_views(self.lake.root, files, threads=2)
+        con = open_views(self.lake.root, files, threads=2, only=filled)
         try:
             for spec in (t for t in TABLE.values() if t.name in filled):
                 relation = con.table(spec.name).aggregate(", ".join((*spec.key, "count(*) as n"))).filter("n > 1").limit(100)

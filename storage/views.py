@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import duckdb
@@ -19,10 +19,16 @@ from storage.history import DataFile
 
 
 def open_views(
-    root: Path, files: Sequence[DataFile], *, threads: int | None = None, memory_limit: str | None = None
+    root: Path,
+    files: Sequence[DataFile],
+    *,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+    only: Collection[str] | None = None,
 ) -> duckdb.DuckDBPyConnection:
-    """An in-memory DuckDB connection with a view for every table. It can reach no file outside ``root``/tables, load no extension, and
-    its configuration is locked.
+    """An in-memory DuckDB connection with a view for every table (or for those in ``only``).
+
+    It can reach no file outside ``root``/tables, load no extension, and its configuration is locked.
 
     Raises:
         ConfigInvalid: DuckDB refuses the setting of threads or memory.
@@ -42,7 +48,7 @@ def open_views(
     settings |= {"enable_external_access": False, "lock_configuration": True}
     try:
         _configure(con, settings)
-        for spec in TABLES:
+        for spec in (t for t in TABLES if only is None or t.name in only):
             con.execute(f"create view {_name(spec.name)} as {view_sql(root, spec, [f for f in files if f.table == spec.name])}").fetchall()
     except BaseException:
         con.close()
