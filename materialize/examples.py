@@ -21,7 +21,7 @@ from materialize.tokens import TokenCounter
 from schemas.canonical import Sha256, canonical_bytes, canonical_text, derive_id
 from schemas.contract import Role
 from schemas.errors import DigestMismatch, SchemaMismatch
-from schemas.example import Example, ExampleKind, Split
+from schemas.example import Example, ExampleKind
 from schemas.stage import Done
 from schemas.state import ProductionState
 from schemas.storyboard import Storyboard
@@ -130,7 +130,7 @@ def materialize(
                 provenance=call.output.provenance,
                 licence=storyboard.source.licence or "unknown",
                 attribution=storyboard.source.attribution,
-                split=Split(split),
+                split=split,
                 config_digest=trajectory.config_digest,
                 verified=chains.verified(call),
                 snapshot_id=call.snapshot_before,
