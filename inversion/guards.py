@@ -5,6 +5,7 @@ Pure functions on segments and spans. Must not listen, and must not drop anythin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -17,14 +18,22 @@ REPEATED = "repeated"
 HEARD_AGAIN = "heard_again"
 """Flag of a segment found when passed-over speech was listened to a second time."""
 
+_HUM = re.compile(r"[^\W\d]{0,2}([^\W\d])\1{3,}[^\W\d]{0,2}|h?m{2,}|")
 _LONGEST_PHRASE = 12
 _SLACK_US = 150_000
 _JOIN_US = 400_000
 
 
 def drop_notes(segments: Sequence[SpokenSegment]) -> tuple[SpokenSegment, ...]:
-    """Without segments that hold nothing spoken: punctuation only, or a description of sound."""
-    return tuple(s for s in segments if s.words and not SOUND_NOTE.match(s.text) and any(is_spoken(w.text) for w in s.words))
+    """Without segments that hold nothing spoken: punctuation only, a description of sound, or nothing but humming."""
+    return tuple(
+        s for s in segments if s.words and not SOUND_NOTE.match(s.text) and any(is_spoken(w.text) for w in s.words) and not _hums(s)
+    )
+
+
+def _hums(segment: SpokenSegment) -> bool:
+    """Whether every word is one sound drawn out (Hmmmmm, Aaaaah): what Whisper makes of music."""
+    return all(_HUM.fullmatch("".join(c for c in w.text.casefold() if c.isalnum())) for w in segment.words)
 
 
 def drop_silent(segments: Sequence[SpokenSegment], speech: Sequence[Span], share: float) -> tuple[tuple[SpokenSegment, ...], int]:

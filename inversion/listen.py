@@ -13,6 +13,9 @@ from importlib import metadata
 from itertools import groupby
 from statistics import median
 
+import numpy as np
+from numpy.typing import NDArray
+
 from inversion import force
 from inversion.asr import Recogniser
 from inversion.config import InversionConfig
@@ -28,9 +31,9 @@ from inversion.guards import (
     word_spans,
 )
 from inversion.script import Followed, follow_script
-from inversion.speech import Samples, Window, cut_windows, merge_spans, speech_probabilities, speech_spans, split_long, us_at
+from inversion.speech import Samples, Window, cut_windows, loud_frames, merge_spans, speech_probabilities, speech_spans, split_long, us_at
 from inversion.transcript import SpokenSegment, SpokenWord, Transcript, is_wide, is_wide_end
-from inversion.words import settle, trim_to_speech
+from inversion.words import settle, trim_to_sound, trim_to_speech
 from schemas.storyboard import WordTiming
 from schemas.time import US, Span
 
@@ -43,6 +46,7 @@ _PAD_US = 200_000
 _SURE = 0.8
 """A language this probable in one window needs no second opinion."""
 _OPINIONS = 3
+_CLOSE = 0.15
 _FAR_US = 600_000
 """Aligned words that lie further than this (in the middle) from where they were recognised are not believed."""
 _SECOND_TRIES = 24
@@ -103,8 +107,9 @@ def transcribe(
         language = language or named
         segments.extend(heard)
         tell(f"heard {number} of {len(windows)} windows")
-    kept, dropped = drop_silent(drop_notes(_trimmed(segments, speech.fine)), speech.fine, config.timing.hallucination_share)
-    again = _listen_again(audio, kept, speech, recogniser, config, language or "en")
+    loud = loud_frames(audio)
+    kept, dropped = drop_silent(_trimmed(segments, speech.fine, loud), speech.fine, config.timing.hallucination_share)
+    again = _listen_again(audio, kept, speech, loud, recogniser, config, language or "en")
     if again:
         tell(f"listened again to speech that was passed over: {len(again)} segments found")
     followed: Followed | None = None
@@ -196,7 +201,8 @@ def _engines(recogniser: Recogniser, segments: Sequence[SpokenSegment], heard: b
 
 
 def _language(audio: Samples, windows: Sequence[Window], recogniser: Recogniser) -> tuple[str | None, float | None]:
-    """Most probable language over the longest windows; asks for further opinions while unsure."""
+    """Most probable language over the longest windows. Asks for further opinions while unsure; of two languages that stay close (a
+    strong accent) the one is taken in which a window is recognised with more confidence."""
     by_length = sorted(range(len(windows)), key=lambda k: (-windows[k].duration_us, k))
     votes: dict[str, float] = {}
     asked = 0
@@ -208,8 +214,11 @@ def _language(audio: Samples, windows: Sequence[Window], recogniser: Recogniser)
             break
     if not votes:
         return None, None
-    best = min(votes, key=lambda code: (-votes[code], code))
-    return best, votes[best] / asked
+    ranked = sorted(votes, key=lambda code: (-votes[code], code))
+    if len(ranked) > 1 and (votes[ranked[0]] - votes[ranked[1]]) / asked < _CLOSE:
+        sound = windows[by_length[0]].sound(audio)
+        ranked[:2] = sorted(ranked[:2], key=lambda code: -(recogniser.recognise(sound, code).confidence or 0.0))
+    return ranked[0], votes[ranked[0]] / asked
 
 
 def _window(
@@ -292,13 +301,19 @@ def on_film(segment: SpokenSegment, window: Window) -> SpokenSegment:
     return replace(segment, words=tuple(words), start_us=start, end_us=end)
 
 
-def _trimmed(segments: Sequence[SpokenSegment], fine: Sequence[Span]) -> list[SpokenSegment]:
-    words = iter(trim_to_speech([w for s in segments for w in s.words], fine))
+def _trimmed(segments: Sequence[SpokenSegment], fine: Sequence[Span], loud: NDArray[np.bool_]) -> list[SpokenSegment]:
+    words = iter(trim_to_sound(trim_to_speech([w for s in segments for w in s.words], fine), loud))
     return [replace(s, words=tuple(next(words) for _ in s.words)) for s in segments]
 
 
 def _listen_again(
-    audio: Samples, segments: Sequence[SpokenSegment], speech: Speech, recogniser: Recogniser, config: InversionConfig, language: str
+    audio: Samples,
+    segments: Sequence[SpokenSegment],
+    speech: Speech,
+    loud: NDArray[np.bool_],
+    recogniser: Recogniser,
+    config: InversionConfig,
+    language: str,
 ) -> tuple[SpokenSegment, ...]:
     """Segments found in speech that no word covered."""
     if recogniser.takes_whole:
@@ -317,7 +332,7 @@ def _listen_again(
         best = max(votes, key=lambda code: (votes[code], code)) if votes else language
         spoken = best if votes and votes[best] >= _SURE else language
         heard, _ = _window(audio, window, recogniser, config, spoken, careful=True)
-        for segment in drop_silent(_trimmed(heard, speech.fine), speech.fine, 0.5)[0]:
+        for segment in drop_silent(_trimmed(heard, speech.fine, loud), speech.fine, 0.5)[0]:
             own = word_spans((segment,))
             clash = sum(a.overlap_us(b) for a in own for b in taken)
             if (segment.confidence or 0.0) >= _SECOND_CONFIDENCE and clash * 2 <= sum(s.duration_us for s in own):

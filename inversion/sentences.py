@@ -36,7 +36,9 @@ _SPEECH_VERBS = "问说道喊叫答想嚷骂念と言聞叫"
 _ABBREVIATION_PAUSE_US = 250_000
 _LOWER_PAUSE_US = 700_000
 _ELLIPSIS_PAUSE_US = 1_000_000
-_PLAIN_PAUSE_US = 450_000
+_PLAIN_PAUSE_US = 700_000
+_WIDE_PAUSE_US = 450_000
+"""Pauses that end a sentence where punctuation cannot be trusted; shorter in languages without spaces."""
 _TRUSTED = 0.5
 """Punctuation is trusted when at least this share of the long pauses carries a full stop."""
 _LONGEST_US = 40_000_000
@@ -68,7 +70,7 @@ def split_sentences(segments: Sequence[SpokenSegment], language: str, split_sile
     owner = [k for k, s in enumerate(segments) for _ in s.words]
     if not words:
         return ()
-    by_pause = _pauses_decide(words, language)
+    by_pause = _plain_pause(language) if _pauses_decide(words, language) else None
     edges = [0]
     for k in range(1, len(words)):
         a, b = segments[owner[k - 1]], segments[owner[k]]
@@ -106,15 +108,18 @@ def _pause(words: Sequence[SpokenWord], k: int) -> int:
 
 
 def _pauses_decide(words: Sequence[SpokenWord], language: str) -> bool:
-    """Recognisers often leave Chinese and its like without full stops: then pauses end sentences."""
-    if language not in NO_SPACES:
-        return False
-    long = [k for k in range(1, len(words)) if _pause(words, k) >= _PLAIN_PAUSE_US]
+    """Whether punctuation is not to be trusted, because most long pauses of the film carry no full stop: recognisers often leave Chinese
+    without them, and join sentences that they hear in one breath. Then every long pause ends a sentence."""
+    long = [k for k in range(1, len(words)) if _pause(words, k) >= _plain_pause(language)]
     stopped = sum(_ENDING.search(words[k - 1].text) is not None for k in long)
     return bool(long) and stopped < _TRUSTED * len(long)
 
 
-def _ends(words: Sequence[SpokenWord], k: int, first: int, pause: int, split_silence_us: int, by_pause: bool) -> bool:
+def _plain_pause(language: str) -> int:
+    return _WIDE_PAUSE_US if language in NO_SPACES else _PLAIN_PAUSE_US
+
+
+def _ends(words: Sequence[SpokenWord], k: int, first: int, pause: int, split_silence_us: int, by_pause: int | None) -> bool:
     """Whether a sentence ends between words k - 1 and k."""
     text, following = words[k - 1].text, words[k].text
     stop = _ENDING.search(text)
@@ -122,7 +127,7 @@ def _ends(words: Sequence[SpokenWord], k: int, first: int, pause: int, split_sil
     if pause >= split_silence_us * (3 if goes_on else 2) // 2:
         return True
     if stop is None:
-        return by_pause and pause >= _PLAIN_PAUSE_US
+        return by_pause is not None and pause >= by_pause
     marks = stop.group(1)
     opening = following.lstrip(_OPENERS)[:1]
     if any(c in "。！？｡؟۔।॥።։။។" for c in marks):

@@ -175,6 +175,22 @@ def split_long(spans: Sequence[Span], probabilities: NDArray[np.float32], longes
     return tuple(out)
 
 
+def loud_frames(audio: Samples) -> NDArray[np.bool_]:
+    """For each 10 ms whether anything audible sounds: a peak over -54 dB of the film's loud frames, and over -80 dBFS. The rest is digital
+    silence or the faint ringing of a codec before its first sound."""
+    step = RATE // 100
+    count = -(-len(audio) // step)
+    peaks = np.zeros(count, dtype=np.float32)
+    for first in range(0, count, _BLOCK):
+        part = audio[first * step : (first + _BLOCK) * step]
+        padded = np.zeros(-(-len(part) // step) * step, dtype=np.float32)
+        padded[: len(part)] = np.abs(part)
+        peaks[first : first + _BLOCK] = padded.reshape(-1, step).max(axis=1)
+    audible = 0.002 * float(np.percentile(peaks, 99)) if count else 0.0
+    out: NDArray[np.bool_] = peaks > max(1e-4, audible)
+    return out
+
+
 def cut_windows(speech: Sequence[Span], duration_us: int, *, longest_us: int, keep_us: int, pad_us: int) -> tuple[Window, ...]:
     """Pack speech into as few windows as sensible, cut at long pauses rather than short ones.
 

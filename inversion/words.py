@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from inversion.transcript import SpokenSegment, SpokenWord, is_wide
 from schemas.storyboard import WordTiming
 from schemas.time import Span
@@ -21,6 +24,7 @@ _EDGE_US = 30_000
 """The detector of speech is late at soft starts by about one of its steps (32 ms)."""
 _PAUSE_US = 150_000
 """A shorter silence inside a word may be the closure of a consonant."""
+_SOUND_US = 10_000
 _TAIL_US = 500_000
 _PER_CHAR_US = 80_000
 _PER_WIDE_US = 250_000
@@ -63,6 +67,28 @@ def trim_to_speech(words: Sequence[SpokenWord], speech: Sequence[Span]) -> tuple
             start = onset
         times[k] = (start, max(start + MIN_WORD_US, min(end, ends[own] + _EDGE_US)))
     return tuple(w if t is None else replace(w, start_us=t[0], end_us=t[1]) for w, t in zip(words, times, strict=True))
+
+
+def trim_to_sound(words: Sequence[SpokenWord], loud: NDArray[np.bool_]) -> tuple[SpokenWord, ...]:
+    """Take digital silence off both ends of words: nobody speaks before a sound track starts or in its gaps.
+
+    Args:
+        loud: for each 10 ms whether anything sounds (inversion.speech.loud_frames).
+    """
+    out: list[SpokenWord] = []
+    for word in words:
+        span = _given(word)
+        if span is None:
+            out.append(word)
+            continue
+        first, last = span[0] // _SOUND_US, -(-span[1] // _SOUND_US)
+        inside = np.flatnonzero(loud[first:last])
+        if len(inside):
+            start = max(span[0], (first + int(inside[0])) * _SOUND_US)
+            end = min(span[1], (first + int(inside[-1]) + 1) * _SOUND_US)
+            word = replace(word, start_us=start, end_us=max(end, start + 1))
+        out.append(word)
+    return tuple(out)
 
 
 def _given(word: SpokenWord) -> tuple[int, int] | None:
