@@ -239,8 +239,8 @@ def judge(manifest: Manifest, seen: Seen) -> list[Problem]:
     if video.frames != picture.frames or video.frames != sum(s.frames for s in manifest.shots):
         planned = sum(s.frames for s in manifest.shots)
         wrong("wrong_length", f"the picture has {video.frames} frames, the manifest {picture.frames}, its shots {planned}")
-    if video.rate.fraction != picture.frame_rate.fraction:
-        wrong("wrong_rate", f"{video.rate.num}/{video.rate.den} frames per second, the manifest says {picture.frame_rate.fraction}")
+    if video.frame_rate != picture.frame_rate:
+        wrong("wrong_rate", f"{video.rate} frames per second, the manifest says {picture.frame_rate.num}/{picture.frame_rate.den}")
     frame_us = picture.frame_rate.us_at(1)
     apart = abs(video.duration_us - audio.duration_us)
     start = abs(track.start_us) if track is not None else 0

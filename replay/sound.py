@@ -20,6 +20,8 @@ Mono = NDArray[np.float32]
 Stereo = NDArray[np.float32]
 Wide = NDArray[np.float64]
 
+CENTRE = 0.707107
+"""A mono voice goes into both channels at -3 dB each, so that its loudness stays what it was."""
 _TAPS = 32
 _CHUNK = 1 << 20
 
@@ -196,7 +198,7 @@ class FilmSound:
         for voice in self.voices:
             lo, hi = max(start, voice.start), min(end, voice.end)
             if lo < hi:
-                out[lo - start : hi - start] += voice.samples[lo - voice.start : hi - voice.start, None]
+                out[lo - start : hi - start] += CENTRE * voice.samples[lo - voice.start : hi - voice.start, None].astype(np.float64)
         if self.music is not None and len(self.music):
             position = np.arange(start, end, dtype=np.int64)
             at, gain = self.ducking.points([(v.start, v.end) for v in self.voices], self.length)

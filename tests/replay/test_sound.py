@@ -72,6 +72,12 @@ def test_music_is_low_while_somebody_speaks_and_rises_between() -> None:
     )
 
 
+def test_a_voice_stands_in_the_middle_at_its_loudness() -> None:
+    out = film((Voice(10, np.full(100, 0.5, np.float32)),), 200, None).block(0, 200)
+    assert out[50].tolist() == pytest.approx([0.353553, 0.353553], abs=1e-5)
+    assert out[150].tolist() == [0.0, 0.0]
+
+
 def test_music_stays_low_in_a_short_pause() -> None:
     music = np.ones((5000, 2), np.float32)
     out = film((Voice(1000, np.zeros(500, np.float32)), Voice(1700, np.zeros(500, np.float32))), 5000, music).block(0, 5000)

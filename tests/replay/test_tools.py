@@ -1,0 +1,374 @@
+"""The production tools on real bytes: generated clips, a real voice, the real sandbox."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from media.audio import read_wav
+from media.sandbox import open_sandbox
+from replay import facts, lineage
+from replay.delivery import CAPTIONS, MANIFEST, VIDEO, Manifest, Seen, judge, look, verify_delivery
+from replay.measured import measured_audio, measured_video
+from replay.state import apply, shot_change
+from replay.tool import Product, Refusal
+from replay.tools import compose_timeline, render_shots, retrieve_visuals, search_music, stitch_video, synthesize_narration
+from schemas.blocker import BlockerCode
+from schemas.contract import Fact
+from schemas.state import ProductionState
+from tests.replay.studio import SOURCES, Studio, queries
+
+CARD, FRACTAL, CELLS, DARK, SMALL = SOURCES
+RETRIEVE, SPEAK, MUSIC, COMPOSE = retrieve_visuals.TOOL, synthesize_narration.TOOL, search_music.TOOL, compose_timeline.TOOL
+RENDER, STITCH = render_shots.TOOL, stitch_video.TOOL
+CALM: dict[str, Any] = {"query": "a quiet hum", "moods": ["calm"]}
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Studio:
+    return Studio(tmp_path_factory.mktemp("studio"), open_sandbox())
+
+
+@pytest.fixture(scope="module")
+def film(studio: Studio) -> ProductionState:
+    """The small film with everything but its delivery."""
+    state = studio.planned()
+    state, _ = studio.run(RETRIEVE, state, {"shots": "all"}, (queries(state),))
+    state, _ = studio.run(SPEAK, state, {"shots": "missing"})
+    state, _ = studio.run(MUSIC, state, {}, (CALM,))
+    state, _ = studio.run(COMPOSE, state)
+    state, _ = studio.run(RENDER, state, {"shots": "all"})
+    return state
+
+
+@pytest.fixture(scope="module")
+def delivered(studio: Studio, film: ProductionState) -> tuple[ProductionState, Product]:
+    return studio.run(STITCH, film)
+
+
+def clips_of(state: ProductionState, studio: Studio) -> list[str]:
+    names = {clip.clip_id: text for text, clip in studio.pool.items()}
+    return [names[shot.asset.clip_id] if shot.asset else "" for shot in state.shots.values()]
+
+
+# -- retrieve_visuals ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_shot_gets_the_clip_its_query_describes(film: ProductionState, studio: Studio) -> None:
+    assert clips_of(film, studio)[:2] == [CARD, FRACTAL]
+    assert CELLS in clips_of(film, studio)[2:]
+
+
+def test_neighbouring_shots_get_different_clips(film: ProductionState, studio: Studio) -> None:
+    found = clips_of(film, studio)
+    assert all(a != b for a, b in pairwise(found))
+
+
+def test_ranked_candidates_begin_with_the_chosen_one(film: ProductionState) -> None:
+    for shot in film.shots.values():
+        assert shot.asset is not None
+        assert shot.asset.ranked[0] == shot.asset.clip_id
+        assert len(set(shot.asset.ranked)) == len(shot.asset.ranked) == 5
+
+
+def test_a_black_clip_is_passed_over(studio: Studio) -> None:
+    state = studio.planned([("Dark.", "nothing but darkness", 1000)])
+    state, product = studio.run(RETRIEVE, state, {"shots": "all"}, (queries(state),))
+    assert clips_of(state, studio) != [DARK]
+    assert product.results["passed_over"] == [f"{studio.pool[DARK].clip_id}: 100% of it is black"]
+
+
+def test_excluded_clips_are_not_taken(studio: Studio) -> None:
+    state = studio.planned([("A clock.", "colour test card with a running clock", 1000)])
+    state = apply(state, [shot_change("s001", "excluded_clips", (studio.pool[CARD].clip_id,))])
+    state, _ = studio.run(RETRIEVE, state, {"shots": "all"}, (queries(state),))
+    assert clips_of(state, studio) == [SMALL]
+
+
+def test_a_pool_without_a_usable_clip_is_a_refusal(studio: Studio) -> None:
+    state = studio.planned([("Dark.", "darkness", 1000)], pool=(studio.pool[DARK],))
+    done = studio.attempt(RETRIEVE, state, {"shots": "all"}, (queries(state),))
+    assert isinstance(done, Refusal)
+    assert [(b.code, b.subject) for b in done.blockers] == [(BlockerCode.PRODUCT_REJECTED, "shot:s001")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "subjects"),
+    [
+        ({"queries": [{"shot_id": "s001", "query": "a"}]}, ["content:queries"] * 3),
+        ({"queries": [{"shot_id": s, "query": "a"} for s in ("s001", "s002", "s003", "s004", "s004")]}, ["content:queries"]),
+        ({"queries": [{"shot_id": s, "query": "a"} for s in ("s001", "s002", "s003", "s004", "s099")]}, ["content:queries.4.shot_id"]),
+        (
+            {"queries": [{"shot_id": s, "query": " "} for s in ("s001", "s002", "s003", "s004")]},
+            [f"content:queries.{i}.query" for i in range(4)],
+        ),
+    ],
+)
+def test_queries_that_do_not_fit_are_refused(studio: Studio, answer: dict[str, Any], subjects: list[str]) -> None:
+    state = studio.planned()
+    assert [b.subject for b in RETRIEVE.accept(state, {"shots": "all"}, (), answer)] == subjects
+
+
+def test_nothing_missing_is_said(film: ProductionState) -> None:
+    assert [b.subject for b in RETRIEVE.resolve(film, {"shots": "missing"})] == ["argument:shots"]
+    assert RETRIEVE.resolve(film, {"shots": "s002"}) == ()
+
+
+# -- synthesize_narration ------------------------------------------------------------------------------------------------------
+
+
+def test_narration_is_spoken_measured_and_levelled(film: ProductionState, studio: Studio) -> None:
+    spoken = {sid: s.narration for sid, s in film.shots.items() if s.narration is not None}
+    assert list(spoken) == ["s001", "s002", "s004"]
+    for sid, narration in spoken.items():
+        assert narration is not None
+        m = measured_audio(narration.ref, studio.store, studio.sandbox)
+        samples, rate = read_wav(studio.store.read(narration.ref.sha256))
+        assert narration.duration_us == m.duration_us == len(samples) * 1_000_000 // rate, sid
+        assert m.loudness_lufs is not None
+        assert abs(m.loudness_lufs + 16) < 1.0, sid
+        assert m.peak_dbfs <= -1.9
+        assert m.clipped_share == 0
+        assert lineage.narration_is_current(film, sid)
+
+
+def test_speaking_again_gives_the_same_bytes_from_the_store(film: ProductionState, studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(studio.engines.speech), "speak", lambda *_a: pytest.fail("the engine was asked again"))
+    again, _ = studio.run(SPEAK, film, {"shots": "all"})
+    assert again.shots == film.shots
+
+
+def test_another_speed_is_another_track(film: ProductionState, studio: Studio) -> None:
+    fast = studio.config(speech={"engine": "flite", "speed": 1.5})
+    state, _ = studio.run(SPEAK, film, {"shots": "s001"}, config=fast)
+    before, after = film.shots["s001"].narration, state.shots["s001"].narration
+    assert before is not None
+    assert after is not None
+    assert after.duration_us < before.duration_us
+
+
+def test_a_text_with_nothing_to_say_gets_a_short_silence(studio: Studio) -> None:
+    state, _ = studio.run(SPEAK, studio.planned([("—", "a pause", 1000)]), {"shots": "all"})
+    narration = state.shots["s001"].narration
+    assert narration is not None
+    assert narration.duration_us == 240_000
+
+
+def test_a_silent_voice_is_a_refusal(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+
+    monkeypatch.setattr(type(studio.engines.speech), "speak", lambda *_a: (np.zeros(16_000, np.float32), 16_000))
+    done = studio.attempt(SPEAK, studio.planned([("A voice that fails today.", "x", 1000)]), {"shots": "all"})
+    assert isinstance(done, Refusal)
+    assert [(b.code, b.subject) for b in done.blockers] == [(BlockerCode.PRODUCT_REJECTED, "shot:s001")]
+
+
+def test_shots_without_text_cannot_be_spoken(studio: Studio) -> None:
+    assert [b.code for b in SPEAK.resolve(studio.planned(), {"shots": "s003"})] == [BlockerCode.VALUE_NOT_ALLOWED]
+
+
+# -- search_music --------------------------------------------------------------------------------------------------------------
+
+
+def test_music_is_chosen_by_mood_measured_and_licensed(film: ProductionState, studio: Studio) -> None:
+    music = film.film.music
+    assert music is not None
+    assert (music.track_id, music.licence, round(music.duration_us / 1e6, 1)) == ("hum", "CC0-1.0", 8.0)
+
+
+def test_silence_is_no_music(studio: Studio) -> None:
+    state, _ = studio.run(MUSIC, studio.planned(), {}, ({"query": "hush", "moods": ["silence"]},))
+    assert state.film.music is not None
+    assert state.film.music.track_id != "hush"
+
+
+def test_asked_again_another_track_comes(film: ProductionState, studio: Studio) -> None:
+    state, _ = studio.run(MUSIC, film, {}, (CALM,))
+    assert state.film.music is not None
+    assert state.film.music.track_id == "beat"
+
+
+# -- compose_timeline ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_timeline_holds_every_shot_back_to_back(film: ProductionState, studio: Studio) -> None:
+    timeline = film.film.timeline
+    assert timeline is not None
+    assert [i.shot_id for i in timeline.items] == ["s001", "s002", "s003", "s004"]
+    assert [i.start_frame for i in timeline.items[1:]] == [i.start_frame + i.frames for i in timeline.items[:-1]]
+    assert timeline.items[2].frames == 36
+    assert facts.holds(Fact.TIMELINE, film)
+
+
+def test_the_interchange_file_opens_and_has_the_same_frames(film: ProductionState, studio: Studio) -> None:
+    import opentimelineio as otio
+
+    timeline = film.film.timeline
+    assert timeline is not None
+    read = otio.adapters.read_from_string(studio.store.read(timeline.ref.sha256).decode(), "otio_json")
+    picture, voice, music = read.tracks
+    assert [clip.name for clip in picture] == ["s001", "s002", "s003", "s004"]
+    assert [round(clip.duration().value) for clip in picture] == [i.frames for i in timeline.items]
+    assert [c.name for c in voice if isinstance(c, otio.schema.Clip)] == ["s001", "s002", "s004"]
+    assert round(music.duration().value) == timeline.total_frames
+
+
+def test_an_impossible_length_without_narration_is_refused(studio: Studio) -> None:
+    state = studio.planned([("", "cells", 900)], duration_min_us=9_000_000, duration_max_us=9_500_000)
+    done = COMPOSE.execute(state, {}, (), studio.env())
+    assert isinstance(done, Refusal)
+    assert [(b.code, b.remedies) for b in done.blockers] == [(BlockerCode.PRODUCT_REJECTED, ("reflect_plan", "plan_shots"))]
+
+
+# -- render_shots --------------------------------------------------------------------------------------------------------------
+
+
+def test_renders_have_exactly_their_frames(film: ProductionState, studio: Studio) -> None:
+    timeline = film.film.timeline
+    assert timeline is not None
+    for item in timeline.items:
+        render = film.shots[item.shot_id].render
+        assert render is not None
+        m = measured_video(render.ref, studio.store, studio.sandbox)
+        assert (m.frames, m.width, m.height, m.rate) == (item.frames, 320, 180, "30/1")
+        assert m.black_share < 0.5
+    assert facts.holds(Fact.RENDERS, film)
+
+
+def test_rendering_again_gives_the_same_bytes(film: ProductionState, studio: Studio) -> None:
+    again, _ = studio.run(RENDER, film, {"shots": "all"})
+    assert again.shots == film.shots
+
+
+def test_a_moved_shot_keeps_its_render(film: ProductionState, studio: Studio) -> None:
+    longer = film.shots["s001"].planned.model_copy(update={"target_duration_us": 9_000_000})
+    state = apply(film, [shot_change("s001", "planned", longer)])
+    state, _ = studio.run(COMPOSE, state)
+    assert facts.lacking(Fact.RENDERS, state) == ("s001",)
+
+
+# -- stitch_video --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_film_is_one_file_that_agrees_with_its_manifest(delivered: tuple[ProductionState, Product], studio: Studio) -> None:
+    state, product = delivered
+    delivery, timeline = state.film.delivery, state.film.timeline
+    assert delivery is not None
+    assert timeline is not None
+    manifest = Manifest.model_validate(studio.store.read_json(delivery.manifest.sha256))
+    assert manifest.picture.frames == timeline.total_frames
+    assert (manifest.picture.codec, manifest.sound.codec, manifest.sound.sample_rate, manifest.sound.channels) == ("h264", "aac", 48_000, 2)
+    assert manifest.coverage == 1.0
+    assert abs(manifest.sound.loudness_lufs + 16) < 2.0
+    assert manifest.sound.drift_us < 33_333
+    assert {c.kind for c in manifest.credits} == {"footage", "music", "voice"}
+    assert [s.narration is not None for s in manifest.shots] == [True, True, False, True]
+    assert facts.holds(Fact.DELIVERY, state)
+    assert product.results["frames"] == timeline.total_frames
+
+
+def test_sound_and_picture_lie_together(delivered: tuple[ProductionState, Product], studio: Studio) -> None:
+    state, _ = delivered
+    assert state.film.delivery is not None
+    manifest = Manifest.model_validate(studio.store.read_json(state.film.delivery.manifest.sha256))
+    assert abs(manifest.picture.duration_us - manifest.sound.duration_us) <= 33_334
+
+
+def test_stitching_again_gives_the_same_bytes(delivered: tuple[ProductionState, Product], film: ProductionState, studio: Studio) -> None:
+    again, _ = studio.run(STITCH, film)
+    assert again.film.delivery == delivered[0].film.delivery
+
+
+def export(state: ProductionState, studio: Studio, folder: Path) -> Path:
+    assert state.film.delivery is not None
+    manifest = studio.store.read(state.film.delivery.manifest.sha256)
+    (folder / VIDEO).write_bytes(studio.store.read(state.film.delivery.video.sha256))
+    (folder / MANIFEST).write_bytes(manifest)
+    (folder / CAPTIONS).write_bytes(studio.store.read(json.loads(manifest)["captions"]["sha256"]))
+    return folder
+
+
+def test_a_delivered_folder_is_valid(delivered: tuple[ProductionState, Product], studio: Studio, tmp_path: Path) -> None:
+    report = verify_delivery(export(delivered[0], studio, tmp_path), studio.sandbox)
+    assert report.passed, report.problems
+    assert "The clock runs on a card." in (tmp_path / CAPTIONS).read_text()
+
+
+def _edit(folder: Path, **changes: Any) -> None:
+    data = json.loads((folder / MANIFEST).read_bytes())
+    for path, value in changes.items():
+        at = data
+        *parents, last = path.split("__")
+        for part in parents:
+            at = at[int(part) if part.isdigit() else part]
+        at[last] = value
+    (folder / MANIFEST).write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        (lambda f: (f / VIDEO).unlink(), "missing_file"),
+        (lambda f: ((f / VIDEO).rename(f / "x"), (f / VIDEO).symlink_to(f / "x")), "missing_file"),
+        (lambda f: (f / VIDEO).write_bytes(b""), "missing_file"),
+        (lambda f: (f / VIDEO).write_bytes((f / VIDEO).read_bytes()[:-1]), "wrong_bytes"),
+        (lambda f: (f / MANIFEST).write_text("{}"), "bad_manifest"),
+        (lambda f: (f / MANIFEST).write_text("not json"), "bad_manifest"),
+        (lambda f: (f / CAPTIONS).write_text("1\n"), "wrong_captions"),
+    ],
+)
+def test_a_tampered_folder_is_not_valid(
+    delivered: tuple[ProductionState, Product], studio: Studio, tmp_path: Path, spoil: Any, code: str
+) -> None:
+    folder = export(delivered[0], studio, tmp_path)
+    spoil(folder)
+    report = verify_delivery(folder, studio.sandbox)
+    assert [p.code for p in report.problems] == [code]
+    assert not report.passed
+
+
+@pytest.fixture(scope="module")
+def seen(delivered: tuple[ProductionState, Product], studio: Studio) -> Seen:
+    assert delivered[0].film.delivery is not None
+    return look(studio.store.path(delivered[0].film.delivery.video.sha256), studio.sandbox)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"picture__frames": 10}, "wrong_length"),
+        ({"picture__width": 640}, "wrong_size"),
+        ({"picture__frame_rate": {"num": 25, "den": 1}}, "wrong_rate"),
+        ({"sound__loudness_lufs": -12.0}, "loudness"),
+        ({"sound__drift_us": 900_000}, "drift"),
+        ({"shots__1__start_frame": 3}, "shot_order"),
+        ({"credits": []}, "no_credits"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_the_bytes_is_found_out(
+    delivered: tuple[ProductionState, Product], studio: Studio, tmp_path: Path, seen: Seen, changes: dict[str, Any], code: str
+) -> None:
+    folder = export(delivered[0], studio, tmp_path)
+    assert judge(Manifest.model_validate_json((folder / MANIFEST).read_bytes()), seen) == []
+    _edit(folder, **changes)
+    assert code in {p.code for p in judge(Manifest.model_validate_json((folder / MANIFEST).read_bytes()), seen)}
+
+
+def test_a_film_of_other_bytes_with_the_right_digest_is_not_valid(
+    studio: Studio, delivered: tuple[ProductionState, Product], tmp_path: Path
+) -> None:
+    import hashlib
+
+    folder = export(delivered[0], studio, tmp_path)
+    blank = studio.ffmpeg(
+        "film.mp4", "-f", "lavfi", "-i", "color=black:s=320x180:r=30:d=3", "-f", "lavfi", "-i", "anullsrc", "-shortest", "-c:v", "libx264",
+        "-c:a", "aac", "/out/film.mp4",
+    )  # fmt: skip
+    data = blank.read_bytes()
+    (folder / VIDEO).write_bytes(data)
+    _edit(folder, video__sha256=hashlib.sha256(data).hexdigest(), video__size_bytes=len(data))
+    assert {"wrong_length", "black", "silent"} <= {p.code for p in verify_delivery(folder, studio.sandbox).problems}
