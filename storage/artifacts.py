@@ -222,13 +222,28 @@ class ArtifactStore:
             durable.write_file(self._note(key), json_bytes({"key": key, "ref": ref.model_dump(mode="json")}))
 
     def recall(self, key: str) -> ArtifactRef | None:
-        """What ``key`` gave before; None if it was never noted, the note is damaged, or the artifact is gone."""
+        """What ``key`` gave before, its bytes verified once per process and young again for garbage collection; None if it was never noted,
+        the note is damaged, or the artifact is damaged or gone."""
         try:
             note = orjson.loads(b"".join(durable.read_chunks(self._note(key))))
             ref = ArtifactRef.model_validate(note["ref"])
+            return ref if note["key"] == key and self._holds(ref.sha256) else None
         except (StorageFault, OSError, ValueError, KeyError, TypeError):
             return None
-        return ref if note["key"] == key and self.has(ref.sha256) else None
+
+    def stale_notes(self) -> Iterator[Path]:
+        """Files of notes that are unfinished, damaged, or whose artifact is gone."""
+        for path in sorted((self.root / "recall").glob("*/*")):
+            if path.name.startswith(durable.TEMP_PREFIX):
+                yield path
+                continue
+            try:
+                digest = orjson.loads(path.read_bytes())["ref"]["sha256"]
+            except (OSError, ValueError, KeyError, TypeError):
+                yield path
+                continue
+            if not (isinstance(digest, str) and is_digest(digest) and self.has(digest)):
+                yield path
 
     def _note(self, key: str) -> Path:
         name = sha256_bytes(key.encode())

@@ -189,6 +189,7 @@ def unreferenced(lake: Lake) -> list[Path]:
 def _candidates(lake: Lake, marked: _Marked) -> Iterator[Path]:
     for folder in (lake.root / "tmp", lake.store.root / "tmp"):
         yield from sorted(p for p in folder.iterdir() if p.name.startswith(durable.TEMP_PREFIX))
+    yield from lake.store.stale_notes()
     yield from sorted(p for p in (lake.root / "tables").glob("*/*.parquet") if not marked.keeps(p))
     for name in lake.store.names():
         path = lake.store.root / name[:2] / name

@@ -301,6 +301,20 @@ def test_rows_have_equal_digests_in_any_order_of_commits(tmp_path: Path) -> None
     assert digests[0] == digests[1]
 
 
+def test_a_clock_that_jumps_back_changes_no_order_and_no_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = []
+    for name, step in (("steady", 10**9), ("jumping", -3600 * 10**9)):
+        clock = iter(range(2 * 10**18, 2 * 10**18 + 9 * step, step))
+        monkeypatch.setattr("storage.lake.time.time_ns", lambda clock=clock: next(clock))
+        lake = Lake(tmp_path / name)
+        for key in "ab":
+            lake.commit(commit_of(1, key))
+        assert [v.version for v in lake.versions()] == [1, 2]
+        assert [lake.scan("words", v)["text"].to_pylist()[0] for v in (1, 2)] == ["a", "b"]
+        digests.append(lake.scan("words")["row_digest"].to_pylist())
+    assert digests[0] == digests[1]
+
+
 def flip(path: Path, at: int) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 1

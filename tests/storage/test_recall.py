@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from schemas.artifact import ArtifactKind
@@ -48,3 +49,20 @@ def test_notes_are_no_artifacts(tmp_path: Path) -> None:
     ref = store.put_bytes(b"a", ArtifactKind.OTHER, "text/plain")
     store.remember("key", ref)
     assert list(store.names()) == [ref.sha256]
+
+
+def test_a_damaged_artifact_is_not_recalled(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path)
+    ref = store.put_bytes(b"wave", ArtifactKind.NARRATION, "audio/wav")
+    store.remember("key", ref)
+    store.path(ref.sha256).write_bytes(b"wavE")
+    assert ArtifactStore(tmp_path).recall("key") is None
+
+
+def test_recalling_makes_an_artifact_young_for_garbage_collection(tmp_path: Path) -> None:
+    store = ArtifactStore(tmp_path)
+    ref = store.put_bytes(b"wave", ArtifactKind.NARRATION, "audio/wav")
+    store.remember("key", ref)
+    os.utime(store.path(ref.sha256), (1, 1))
+    assert ArtifactStore(tmp_path).recall("key") == ref
+    assert store.path(ref.sha256).stat().st_mtime > 1_000_000

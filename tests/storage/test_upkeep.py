@@ -253,6 +253,19 @@ def test_storing_garbage_again_makes_it_young(lake: Lake) -> None:
     assert lake.gc(grace_s=5000).removed == ()
 
 
+def test_notes_of_artifacts_that_are_gone_go_too(lake: Lake) -> None:
+    kept, gone = (lake.store.put_bytes(data, ArtifactKind.NARRATION, "audio/wav") for data in (b"kept", b"gone"))
+    lake.commit(commit_of(1, artifacts=(kept.sha256,)))
+    lake.store.remember("kept", kept)
+    lake.store.remember("gone", gone)
+    lake.gc(grace_s=0)
+    lake.gc(grace_s=0)
+    assert lake.store.recall("kept") == kept
+    assert lake.store.recall("gone") is None
+    assert len(list((lake.store.root / "recall").glob("*/*"))) == 1
+    assert lake.fsck().findings == ()
+
+
 @pytest.mark.parametrize(("grace_s", "keep"), [(-1, None), (0, 0)])
 def test_senseless_settings_are_refused(lake: Lake, grace_s: float, keep: int | None) -> None:
     with pytest.raises(ConfigInvalid):
