@@ -159,7 +159,7 @@ class Generator:
             shot = self._shot(view, row["shot_id"])
             template = next((t for t in templates if t["kind"] == row.get("kind")), templates[0])
             slots = self._slots(row, shot, template, shrink, plain=attempt > 1)
-            fills.append({"shot_id": row["shot_id"], "template": template["name"], "slots": slots})
+            fills.append({"shot_id": row["shot_id"], "template": template["template"], "slots": slots})
         return {"fills": fills}
 
     def _slots(

@@ -218,7 +218,7 @@ def fills_view(attempt: int, spotlight: Spotlight | None, kind: str, slots: list
     generator = Generator(Board(BOARD.model_copy(update={"shots": (shot, *BOARD.shots[1:])})))
     evidence = {
         "shots": [{"shot_id": "s001", "text": "Sales rose to 1,455 in May.", "kind": kind, "brief": "Sales of 1,455"}],
-        "templates": [{"name": "x", "kind": kind, "slots": slots}],
+        "templates": [{"template": "x", "kind": kind, "slots": slots}],
     }
     request = {"kind": "fills", "tool": "decorate_spotlights", "evidence": evidence}
     return generator, {"request": request, "turn": {"attempt": attempt}, "spans": [["s001", 0, 20]], "arguments": {}}

@@ -80,7 +80,7 @@ class PerShot:
         evidence: dict[str, Any] = {"shots": rows}
         if self.kind == "fills":
             slots = [{"name": "value", "max_chars": 24, "required": True}, {"name": "label", "max_chars": 40, "required": True}]
-            evidence["templates"] = [{"name": "number", "kind": "number", "slots": slots}]
+            evidence["templates"] = [{"template": "number", "kind": "number", "slots": slots}]
         return request(self.contract.name, self.kind, evidence)
 
     def accept(self, state: ProductionState, arguments: Arguments, given: Any, content: dict[str, Any]) -> tuple[Blocker, ...]:
