@@ -131,8 +131,7 @@ def key_phrases(text: str, language: str, weights: dict[str, float], most: int) 
         else:
             scored[key] = (score, position, written)
     out: list[str] = []
-    for score, position, written in sorted(scored.values(), key=lambda s: (-s[0], s[1])):
-        del score, position
+    for _, _, written in sorted(scored.values(), key=lambda s: (-round(s[0], 6), -len(s[2]), s[1])):
         key = written.casefold()
         if all(key not in o.casefold() and o.casefold() not in key for o in out):
             out.append(written)
@@ -154,4 +153,4 @@ def rarity(texts: Iterable[str], language: str) -> dict[str, float]:
         total.update(found)
     if not count:
         return {}
-    return {t: (1.0 + (count - n) / count) * (1.0 + min(3, total[t] - 1) * 0.25) for t, n in seen.items()}
+    return {t: (1.0 + (count - n) / count) * (1.0 + min(3, total[t] - 1) * 0.4) for t, n in seen.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_overlapping_segments_are_put_in_order_of_their_starts() -> None:
     found = finish([said("second one here", 800_000, 1_800_000), said("first one here", 0, 1_000_000)], 5_000_000, InversionConfig())
     times = [(w.start_us, w.end_us) for s in found for w in s.words]
     assert [s.text for s in found] == ["first one here", "second one here"]
-    assert all(a[1] <= b[0] for a, b in zip(times, times[1:], strict=False) if a[1] is not None and b[0] is not None)
+    assert all(a[1] <= b[0] for a, b in pairwise(times) if a[1] is not None and b[0] is not None)
 
 
 def test_a_segment_without_a_start_stays_behind_the_one_it_followed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -164,26 +165,23 @@ def test_a_missing_and_a_huge_file_are_refused(tmp_path: Path) -> None:
         read_sidecar(tmp_path / "big.srt", 100)
 
 
-FRAGMENTS = ["00:00:01,000 --> 00:00:02,000", "WEBVTT", "\n", "\n\n", "1", "hello", "<00:00:01.500>", "<c>", "{", "}", "[", '"words"', ":", ",", '"start"', "1e5", "-->", "\ufeff", "你好", "\ud7ff", "&amp;"]  # fmt: skip
+FRAGMENTS = (
+    '00:00:01,000 --> 00:00:02,000|WEBVTT|\n|\n\n|1|hello|<00:00:01.500>|<c>|{|}|[|"words"|:|,|"start"|1e5|-->|\ufeff|你好|\ud7ff|&amp;'
+).split("|")
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join) | st.binary(max_size=200).map(lambda b: b.decode("latin-1")))
 @settings(max_examples=500)
 def test_any_input_gives_segments_or_a_typed_refusal_quickly(text: str) -> None:
     started = time.perf_counter()
-    try:
-        found = parse_sidecar(text.encode("utf-8", "surrogatepass"))
-        assert all(s.words for s in found.segments)
-    except SidecarUnreadable as error:
-        assert error.code.startswith("sidecar_")
+    with contextlib.suppress(SidecarUnreadable):
+        assert all(s.words for s in parse_sidecar(text.encode("utf-8", "surrogatepass")).segments)
     assert time.perf_counter() - started < 0.5
 
 
 @pytest.mark.parametrize("unit", ["00:00:01,000 --> 00:00:02,000\nla la la\n\n", "<00:00:01.500>", "{\\an8}", "<c", "[[[[", "-->", "♪ "])
 def test_a_long_file_takes_linear_time(unit: str) -> None:
     started = time.perf_counter()
-    try:
+    with contextlib.suppress(SidecarUnreadable):
         parse_sidecar(("WEBVTT\n\n00:00.000 --> 00:02.000\n" + unit * (1_000_000 // len(unit))).encode())
-    except SidecarUnreadable:
-        pass
     assert time.perf_counter() - started < 10

@@ -1,0 +1,69 @@
+"""WhisperX behind its guard: missing, and with a stand-in package of the same interface."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inversion.asr import recogniser
+from inversion.config import AsrConfig
+from schemas.errors import EngineMissing
+
+SOUND = np.zeros(32_000, dtype=np.float32)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("whisperx") is not None, reason="whisperx is installed")
+def test_without_the_package_the_engine_is_missing() -> None:
+    with pytest.raises(EngineMissing) as caught:
+        recogniser(AsrConfig(engine="whisperx"))
+    assert caught.value.code == "whisperx_missing"
+    assert "workprint[whisperx]" in caught.value.next_step
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """A package named whisperx that answers as the real one does; words without times as it leaves numerals."""
+    log: list[tuple[str, dict[str, Any]]] = []
+    fake = ModuleType("whisperx")
+    fake.__spec__ = importlib.util.spec_from_loader("whisperx", loader=None)
+
+    def load_model(name: str, device: str, **more: Any) -> SimpleNamespace:
+        log.append(("load_model", {"name": name, "device": device, **more}))
+        said = [{"start": 0.1, "end": 1.9, "text": " cost over $43,000."}]
+        return SimpleNamespace(transcribe=lambda audio, batch_size, language: {"segments": said, "language": language or "en"})
+
+    def align(segments: Any, model: Any, about: Any, audio: Any, device: str, **more: Any) -> dict[str, Any]:
+        log.append(("align", {"device": device}))
+        words = [{"word": "cost", "start": 0.1, "end": 0.4, "score": 0.9}, {"word": "over", "start": 0.5, "end": 0.9, "score": 0.8}]
+        return {"segments": [{**segments[0], "words": [*words, {"word": "$43,000."}]}]}
+
+    fake.load_model = load_model  # type: ignore[attr-defined]
+    fake.load_align_model = lambda language, device, model_name=None: log.append(("aligner", {"name": model_name})) or ("m", {})  # type: ignore[attr-defined]
+    fake.align = align  # type: ignore[attr-defined]
+    nltk = ModuleType("nltk")
+    nltk.data = SimpleNamespace(find=lambda name: name, path=[])  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "whisperx", fake)
+    monkeypatch.setitem(sys.modules, "nltk", nltk)
+    real = importlib.metadata.version
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "3.8.6" if name == "whisperx" else real(name))
+    return log
+
+
+def test_words_keep_times_scores_and_gaps(calls: list[tuple[str, dict[str, Any]]]) -> None:
+    engine = recogniser(AsrConfig(engine="whisperx", model="large-v3", whisperx_align_model="/models/w2v"))
+    found = engine.recognise(SOUND, "en")
+    assert [(w.text, w.start_us, w.confidence) for w in found.segments[0].words] == [
+        ("cost", 100_000, 0.9),
+        ("over", 500_000, 0.8),
+        ("$43,000.", None, None),
+    ]
+    assert [name for name, _ in calls] == ["load_model", "aligner", "align"]
+    assert calls[0][1]["vad_method"] == "pyannote"
+    assert calls[1][1]["name"] == "/models/w2v"
+    assert (engine.takes_whole, engine.gives_aligned, engine.name) == (True, True, "whisperx 3.8.6 large-v3 int8")
