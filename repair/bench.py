@@ -59,11 +59,12 @@ class Bench:
             if job.mend is MendCode.RERETRIEVE:
                 own.append(shot_change(subject, "excluded_clips", excluded(self.state, subject)))
             candidate = apply(self.state, own)
-            old, _ = product_quality(self.state, subject, product, self.env)
-            new, seen = product_quality(candidate, subject, product, self.env)
+            old, had = product_quality(self.state, subject, product, self.env)
+            new, has = product_quality(candidate, subject, product, self.env)
             asked = codes.get(subject, set())
             elsewhere = all(TAXONOMY[c].product is not product and c is not DefectCode.PLAN_REPETITION for c in asked)
-            better = new > old or (new == old and (elsewhere or not asked & seen) and _differs(self.state, candidate, subject))
+            no_worse = new == old and not has - had and (elsewhere or not asked & has) and _differs(self.state, candidate, subject)
+            better = new > old or no_worse
             if better:
                 self.put(own)
                 text = canonical_text([c.value for c in own])

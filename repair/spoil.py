@@ -58,7 +58,9 @@ def _run(argv: tuple[str, ...], ref: ArtifactRef, name: str, media_type: str, en
     return env.store.put_file(done.outputs[name], ref.kind, media_type)
 
 
-def _voice(filters: Callable[[Narration], str], detail: str) -> Spoiler:
+def spoiled_voice(filters: Callable[[Narration], str], detail: str) -> Spoiler:
+    """A spoiler that puts a filter chain over a spoken track."""
+
     def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
         track = state.shots[subject].narration
         if track is None:
@@ -162,10 +164,10 @@ def _half(_: Render) -> str:
 
 
 SPOILERS: dict[str, Spoiler] = {
-    "narration_silent": _voice(lambda _: "volume=0", "volume 0"),
-    "narration_truncated": _voice(lambda n: f"atrim=end={round(n.duration_us * 0.45) / 1e6:.6f}", "cut at 45 % of its length"),
-    "narration_clipped": _voice(lambda _: "volume=30dB", "30 dB over full scale"),
-    "narration_quiet": _voice(lambda _: "volume=-14dB", "14 dB quieter"),
+    "narration_silent": spoiled_voice(lambda _: "volume=0", "volume 0"),
+    "narration_truncated": spoiled_voice(lambda n: f"atrim=end={round(n.duration_us * 0.45) / 1e6:.6f}", "cut at 45 % of its length"),
+    "narration_clipped": spoiled_voice(lambda _: "volume=30dB", "30 dB over full scale"),
+    "narration_quiet": spoiled_voice(lambda _: "volume=-14dB", "14 dB quieter"),
     "asset_repeated": _repeat,
     "asset_mismatch": _mismatch,
     "decoration_wrong_text": _wrong_text,

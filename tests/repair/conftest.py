@@ -83,9 +83,9 @@ def suite(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Suite:
     root = tmp_path_factory.mktemp("repair")
     library = root / "music"
     library.mkdir()
-    tones = {"calm": 220, "bright": 440}
-    for mood, pitch in tones.items():
-        make(sandbox, root, f"{mood}.wav", f"sine=frequency={pitch}:sample_rate=24000:duration=6", sound=True)
+    tones = {"calm": "pink", "bright": "white"}
+    for mood, colour in tones.items():
+        make(sandbox, root, f"{mood}.wav", f"anoisesrc=color={colour}:amplitude=0.2:seed=1:sample_rate=24000:duration=6", sound=True)
         (root / f"{mood}.wav").rename(library / f"{mood}.wav")
     tracks = [{"file": f"{m}.wav", "title": m, "moods": [m], "licence": "CC0-1.0"} for m in tones]
     (library / "music.json").write_text(json.dumps({"name": "tones", "tracks": tracks}))
