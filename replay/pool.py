@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from media.command import Sandbox
+from media.decoding import JUMPING
 from media.ffmpeg import TO_HOUSE_COLOUR, house_video, input_options, run_ffmpeg
 from media.probe import probe
 from replay.config import ReplayConfig
@@ -31,12 +32,14 @@ from storage.artifacts import ArtifactStore
 PROFILE = "pool.1"
 """Version of how clips are cut; part of every clip's key."""
 CRF = 18
+STRAIGHT_CRF = 8
+"""Quality of the copy that clips of films with a jumping clock are cut from; it is thrown away afterwards."""
 GRADUAL = (Transition.DISSOLVE, Transition.FADE_BLACK, Transition.FADE_WHITE)
 EARLY_US = 1_000
 """The picture shown this long after a clip's start counts as its first: time stamps are rounded to microseconds or milliseconds."""
 SEEK_FROM_US = 1_000_000
 """Clips that start before this are reached by decoding from the first frame."""
-SEEK_MARGIN_US = {"mpegts": 10_000_000, "mpeg": 10_000_000, "ogg": 10_000_000, "asf": 5_000_000, "flv": 5_000_000}
+SEEK_MARGIN_US = {"ogg": 10_000_000, "asf": 5_000_000, "flv": 5_000_000}
 """Containers without a dependable index: start decoding this much earlier."""
 TEXT_CHARS = 600
 EXTRA_SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".m4v", ".avi", ".ts")
@@ -80,27 +83,27 @@ def cut_pool(
     item = storyboard.source
     licence, attribution = item.licence or "unknown", item.attribution
     cuts = _source_cuts(storyboard, config)
-    cutter = _Cutter(sandbox, store, config)
     clips: list[PoolClip] = []
-    for n, cut in enumerate(cuts):
-        note(f"cutting clip {n + 1} of {len(cuts)}")
-        clips.append(cutter.clip(source, storyboard.media, cut, licence=licence, attribution=attribution, origin="source"))
-    if config.retrieval.extra_folder is not None:
-        clips += _extra_clips(Path(config.retrieval.extra_folder), cutter, sandbox, config, note)
+    with tempfile.TemporaryDirectory(prefix="pool-") as scratch:
+        cutter = _Cutter(sandbox, store, config, Path(scratch))
+        for n, cut in enumerate(cuts):
+            note(f"cutting clip {n + 1} of {len(cuts)}")
+            clips.append(cutter.clip(source, storyboard.media, cut, licence=licence, attribution=attribution, origin="source"))
+        if config.retrieval.extra_folder is not None:
+            clips += _extra_clips(Path(config.retrieval.extra_folder), cutter, sandbox, config, note)
     return tuple({c.clip_id: c for c in reversed(clips)}[i] for i in dict.fromkeys(c.clip_id for c in clips))
 
 
 class _Cutter:
     """Cuts clips in the sandbox and remembers them in the store."""
 
-    def __init__(self, sandbox: Sandbox, store: ArtifactStore, config: ReplayConfig) -> None:
-        self.sandbox, self.store, self.config = sandbox, store, config
+    def __init__(self, sandbox: Sandbox, store: ArtifactStore, config: ReplayConfig, scratch: Path) -> None:
+        self.sandbox, self.store, self.config, self.scratch = sandbox, store, config, scratch
+        self._straightened: dict[str, tuple[Path, MediaInfo]] = {}
 
     def clip(self, path: Path, info: MediaInfo, cut: _Cut, *, licence: str, attribution: str | None, origin: str) -> PoolClip:
         """One clip, cut now or earlier."""
-        video = info.video
-        if video is None:
-            raise ToolFailed("no_picture", "a pool can only be cut from a film with pictures")
+        video = _video(info)
         width, height = _size(video.display_width, video.display_height, self.config.render.height)
         rate = Rate(num=self.config.render.frame_rate, den=1)
         frames = max(1, rate.frame_at(cut.end_us - cut.start_us))
@@ -115,7 +118,7 @@ class _Cutter:
         )
         ref = self.store.recall(key)
         if ref is None:
-            ref = self._make(path, info, video, cut, frames, (width, height))
+            ref = self._make(path, info, cut, frames, (width, height))
             self.store.remember(key, ref)
         return PoolClip(
             clip_id=f"clip_{ref.sha256[:12]}",
@@ -132,29 +135,63 @@ class _Cutter:
             origin=origin,
         )
 
-    def _make(self, path: Path, info: MediaInfo, video: VideoStream, cut: _Cut, frames: int, size: tuple[int, int]) -> ArtifactRef:
+    def _make(self, path: Path, info: MediaInfo, cut: _Cut, frames: int, size: tuple[int, int]) -> ArtifactRef:
+        if info.container in JUMPING:
+            path, info = self._straight(path, info, size)
+        video = _video(info)
         seek, chain = _picture(info, video, cut.start_us, frames, self.config.render.frame_rate, size)
-        with tempfile.TemporaryDirectory(prefix="pool-") as folder:
-            done = run_ffmpeg(
-                (
-                    *seek,
-                    *input_options(info.container),
-                    *("-i", "/in/source", "-map", f"0:{video.index}", "-an", "-sn", "-dn"),
-                    *("-vf", chain, "-frames:v", str(frames)),
-                    *house_video(CRF, self.config.render.preset),
-                    *("-f", "mp4", "/out/clip.mp4"),
-                ),
-                inputs={"source": path},
-                outputs=("clip.mp4",),
-                sandbox=self.sandbox,
-                workdir=Path(folder),
-            )
-            ref = self.store.put_file(done.outputs["clip.mp4"], ArtifactKind.CLIP, "video/mp4")
+        with tempfile.TemporaryDirectory(dir=self.scratch) as folder:
+            file = self._encode(path, info, video, (*seek,), chain, ("-frames:v", str(frames)), CRF, Path(folder))
+            ref = self.store.put_file(file, ArtifactKind.CLIP, "video/mp4")
         seen = measured_video(ref, self.store, self.sandbox)
         if (seen.frames, seen.width, seen.height) != (frames, *size):
             expected = f"{frames} frames of {size[0]}x{size[1]}"
             raise ToolFailed("clip_wrong", f"a clip came out with {seen.frames} frames of {seen.width}x{seen.height}, expected {expected}")
         return ref
+
+    def _straight(self, path: Path, info: MediaInfo, size: tuple[int, int]) -> tuple[Path, MediaInfo]:
+        """The film with a clock that can be sought in: pictures and times as decoded, from the first picture on. Made once a pool."""
+        if info.sha256 not in self._straightened:
+            folder = self.scratch / f"straight-{len(self._straightened)}"
+            folder.mkdir()
+            chain = f"settb=1/1000000,setpts=PTS-STARTPTS,scale={size[0]}:{size[1]},{TO_HOUSE_COLOUR}"
+            clock = ("-fps_mode", "passthrough", "-enc_time_base", "1:90000", "-video_track_timescale", "90000")
+            file = self._encode(path, info, _video(info), (), chain, clock, STRAIGHT_CRF, folder)
+            self._straightened[info.sha256] = (file, probe(file, self.sandbox))
+        return self._straightened[info.sha256]
+
+    def _encode(
+        self,
+        path: Path,
+        info: MediaInfo,
+        video: VideoStream,
+        seek: tuple[str, ...],
+        chain: str,
+        how: tuple[str, ...],
+        crf: int,
+        folder: Path,
+    ) -> Path:
+        done = run_ffmpeg(
+            (
+                *seek,
+                *input_options(info.container),
+                *("-i", "/in/source", "-map", f"0:{video.index}", "-an", "-sn", "-dn", "-vf", chain),
+                *house_video(crf, self.config.render.preset),
+                *how,
+                *("-f", "mp4", "/out/clip.mp4"),
+            ),
+            inputs={"source": path},
+            outputs=("clip.mp4",),
+            sandbox=self.sandbox,
+            workdir=folder,
+        )
+        return done.outputs["clip.mp4"]
+
+
+def _video(info: MediaInfo) -> VideoStream:
+    if info.video is None:
+        raise ToolFailed("no_picture", "a pool can only be cut from a film with pictures")
+    return info.video
 
 
 def _picture(
@@ -168,13 +205,16 @@ def _picture(
     wanted = start_us + EARLY_US
     if start_us < SEEK_FROM_US:
         options: tuple[str, ...] = ()
-        shift = f"setpts=PTS-STARTPTS-{_seconds(wanted)}/TB"
+        shift = f"setpts=PTS-STARTPTS-{wanted}"
     else:
         target = video.start_us + wanted
         landing = max(0, target - SEEK_MARGIN_US.get(info.container, 0))
         options = ("-noaccurate_seek", "-seek_timestamp", "1", "-ss", _seconds(landing))
-        shift = f"setpts=PTS-{_seconds(target - landing)}/TB"
-    return options, f"{shift},fps={fps}:start_time=0,tpad=stop_mode=clone:stop={frames},scale={size[0]}:{size[1]},{TO_HOUSE_COLOUR}"
+        shift = f"setpts=PTS-{target - landing}"
+    return (
+        options,
+        f"settb=1/1000000,{shift},fps={fps}:start_time=0,tpad=stop_mode=clone:stop={frames},scale={size[0]}:{size[1]},{TO_HOUSE_COLOUR}",
+    )
 
 
 def _source_cuts(storyboard: Storyboard, config: ReplayConfig) -> list[_Cut]:
