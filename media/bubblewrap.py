@@ -155,7 +155,7 @@ def launch(command: Command, job: Job, bound: dict[str, Path], *, capture: bool)
     Raises:
         SandboxUnavailable: a program of the sandbox is missing.
     """
-    launcher, prlimit = _launcher(), find_program("prlimit")
+    launcher, prlimit = _launcher(), _inside(find_program("prlimit"))
     status_read, status_write = os.pipe2(os.O_CLOEXEC)
     filter_fd = _memory_file("seccomp", filter_bytes())
     args_fd = -1
@@ -272,6 +272,16 @@ def limiter(prlimit: str, limits: Limits) -> list[str]:
     ]
 
 
+def _inside(program: str) -> str:
+    """The path at which a program of the host is found inside, where only the system's own folders are."""
+    real = os.path.realpath(program)
+    if not real.startswith("/usr/"):
+        raise SandboxUnavailable(
+            "prlimit_missing", f"'{program}' does not lie in the system's folders", "install the system package util-linux"
+        )
+    return real
+
+
 _PACKAGES = {"bwrap": "bubblewrap", "prlimit": "util-linux", "setpriv": "util-linux"}
 
 
@@ -356,7 +366,7 @@ def _judge_layers(seen: str, owner: int) -> tuple[str, ...]:
         ("no nested user namespaces", "nested" not in words, "a nested user namespace could be made"),
         (
             "read-only system",
-            not {"root_writable", "usr_writable", "in_writable"} & set(words),
+            "writable" not in words,
             "a folder that must be read-only is writable",
         ),
         ("host files hidden", "host_visible" not in words, "host folders are visible"),
