@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -125,10 +126,11 @@ def test_nothing_can_be_changed_after_the_command_has_ended(sandbox: Sandbox, tm
         assert not any(path.is_symlink() for path in goal.iterdir())
 
 
-def test_the_scratch_folder_goes_whatever_was_left_in_it(sandbox: Sandbox, tmp_path: Path) -> None:
-    from media.staging import scratch_folder
-
-    before = set(scratch_folder().glob("workprint-????????"))
+def test_the_scratch_folder_goes_whatever_was_left_in_it(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Path("/tmp") / f"workprint-scrub-{os.getpid()}"  # noqa: S108  (uid 65534 must reach it)
+    own.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(own))
     script = "mkdir -p d/e/f; ln -s / d/link; touch d/e/f/x; chmod 0 d/e/f d/e d; exit 1"
     sandbox.run(Command(argv=("/bin/sh", "-c", script)), tmp_path)
-    assert set(scratch_folder().glob("workprint-????????")) - before == set()
+    assert list(own.iterdir()) == []
+    own.rmdir()
