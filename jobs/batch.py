@@ -117,15 +117,15 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.yaml").write_text(yaml.safe_dump(_record(groups, config), sort_keys=False, allow_unicode=True), "utf-8")
     shown = {g.key: g.items[0].uri for g in groups}
-    with LiveView(opened.root, run_id, shown, quiet=quiet) as view:
+    with LiveView(opened.root, run_id, shown, quiet=quiet):
         if config.run.engine == "ray":
             from jobs.ray_runner import run_all as ray_run
 
-            results = ray_run(groups, config, opened.root, run_id, view.tick)
+            results = ray_run(groups, config, opened.root, run_id)
         else:
             from jobs.local_runner import run_all as local_run
 
-            results = local_run(groups, config, opened.root, run_id, view.tick)
+            results = local_run(groups, config, opened.root, run_id)
     report = BatchReport(run_id, opened.root, results, 0.0)
     for r in results:
         if r.status in ("delivered", "incomplete") and r.project_id is not None:

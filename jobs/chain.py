@@ -146,7 +146,9 @@ class Chain:
             }
             for position, item in enumerate(group.items)
         ]
-        self._commit("intake", stage_key("intake", 1, digest_of(rows), ()), "done", None, {"sources": rows}, ())
+        key = stage_key("intake", STAGE_VERSIONS["intake"], digest_of(rows), ())
+        if self._lake.done(key) is None:
+            self._commit("intake", key, "done", None, {"sources": rows}, ())
 
     def _with_split(self, out: Done[Storyboard] | Rejected) -> Done[Storyboard] | Rejected:
         if isinstance(out, Done):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ _MARK = {"delivered": "green", "incomplete": "yellow", "rejected": "yellow", "fa
 
 
 class LiveView:
-    """Shows what each project is doing. ``tick`` reads new events; call it often."""
+    """Shows what each project is doing, from the run's event files, twice a second until the end of the ``with`` block."""
 
     def __init__(self, lake: Path, run_id: str, names: dict[str, str], *, quiet: bool) -> None:
         self._reader = EventReader(lake, run_id)
@@ -28,18 +29,27 @@ class LiveView:
         self._console = Console(stderr=True)
         self._quiet = quiet
         self._live = Live(console=self._console, refresh_per_second=4) if self._console.is_terminal and not quiet else None
+        self._over = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True, name="progress")
 
     def __enter__(self) -> LiveView:
         if self._live is not None:
             self._live.__enter__()
+        self._watcher.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.tick()
+        self._over.set()
+        self._watcher.join()
+        self._look()
         if self._live is not None:
             self._live.__exit__(None, None, None)
 
-    def tick(self) -> None:
+    def _watch(self) -> None:
+        while not self._over.wait(0.5):
+            self._look()
+
+    def _look(self) -> None:
         """Take in new events and show them."""
         for key, event in self._reader.new():
             row = self._rows.setdefault(key, {"stage": "", "text": "", "status": ""})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.chain import ProjectResult, process
@@ -15,11 +15,6 @@ def run_all(
     config: WorkprintConfig,
     lake: Path,
     run_id: str,
-    tick: Callable[[], None],
 ) -> list[ProjectResult]:
-    """Run every project; ``tick`` is called between projects."""
-    out = []
-    for group in groups:
-        out.append(process(group, config, lake, run_id))
-        tick()
-    return out
+    """Run every project, in order."""
+    return [process(group, config, lake, run_id) for group in groups]

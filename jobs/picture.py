@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +15,7 @@ from media.frames import grab_frames
 from media.images import decode_image
 from media.probe import probe
 from schemas.errors import EngineMissing
-from schemas.state import ProductionState
+from schemas.state import ProductionState, TimelineItem
 from schemas.storyboard import BoardShot, Storyboard
 from schemas.trajectory import Trajectory
 from storage.artifacts import ArtifactStore
@@ -32,17 +31,9 @@ INK, SOFT, PAPER, CARD, ACCENT = (24, 28, 36), (104, 112, 128), (246, 247, 249),
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 
-@dataclass(frozen=True, slots=True)
-class Produced:
-    """Frames of the delivered film by shot index, and the state they came from."""
-
-    frames: dict[int, NDArray[np.uint8]]
-    state: ProductionState
-
-
 def contact_sheet(board: Storyboard, trajectory: Trajectory | None, store: ArtifactStore, sandbox: Sandbox) -> bytes:
     """A PNG with one cell a shot: source frame, produced frame, narration. At most 60 shots, evenly chosen when there are more."""
-    produced = produced_frames(trajectory, store, sandbox)
+    produced = produced_frames(board, trajectory, store, sandbox)
     shots = _chosen(board.shots)
     thumb_h = _thumb_height(board)
     cell_w, cell_h = 2 * THUMB_W + 3 * PAD, thumb_h + TEXT_H + 2 * PAD
@@ -68,19 +59,38 @@ def contact_sheet(board: Storyboard, trajectory: Trajectory | None, store: Artif
     return out.getvalue()
 
 
-def produced_frames(trajectory: Trajectory | None, store: ArtifactStore, sandbox: Sandbox) -> Produced | None:
-    """The middle frame of every shot of the delivered film; None if nothing was delivered."""
+def produced_frames(
+    board: Storyboard, trajectory: Trajectory | None, store: ArtifactStore, sandbox: Sandbox
+) -> dict[int, NDArray[np.uint8]]:
+    """For each shot of the source a frame of what was produced for it, by shot index; empty if nothing was delivered."""
     if trajectory is None or trajectory.video is None:
-        return None
+        return {}
     state = SnapshotStore(store).load(trajectory.last_snapshot)
-    if state.film.timeline is None:
-        return None
     rate = state.film.task.frame_rate
-    items = state.film.timeline.items
-    times = [rate.us_at(i.start_frame + i.frames // 2) for i in items]
+    standing = {board_shot: item for item, board_shot in _matched(board, state)}
+    order = sorted(standing)
+    times = [rate.us_at(standing[n].start_frame + standing[n].frames // 2) for n in order]
     path = store.path(trajectory.video.sha256)
     frames = grab_frames(path, probe(path, sandbox), sandbox, times, 640)
-    return Produced(dict(enumerate(frames)), state)
+    return dict(zip(order, frames, strict=True))
+
+
+def _matched(board: Storyboard, state: ProductionState) -> list[tuple[TimelineItem, int]]:
+    """Timeline items with the source shot each stands for, by script range; of several for one shot the longest comes last.
+
+    The plan may divide a source shot. A shot without narration stands for the next unmatched source shot without any.
+    """
+    out: list[tuple[TimelineItem, int]] = []
+    spans = [(s.script_start, s.script_end) for s in board.shots]
+    silent = [n for n, s in enumerate(board.shots) if not s.narration.strip()]
+    for item in state.film.timeline.items if state.film.timeline else ():
+        planned = state.shots[item.shot_id].planned
+        shared = [min(planned.script_end, b) - max(planned.script_start, a) for a, b in spans]
+        if planned.text.strip() and shared and max(shared) > 0:
+            out.append((item, shared.index(max(shared))))
+        elif silent:
+            out.append((item, silent.pop(0)))
+    return sorted(out, key=lambda pair: (pair[1], pair[0].frames))
 
 
 def _cell(
@@ -89,14 +99,14 @@ def _cell(
     box: tuple[int, int, int, int],
     shot: BoardShot,
     store: ArtifactStore,
-    produced: Produced | None,
+    produced: dict[int, NDArray[np.uint8]],
     thumb_h: int,
 ) -> None:
     x, y, w, h = box
     draw.rounded_rectangle((x, y, x + w, y + h), 10, CARD)
     frame = shot.evidence.key_frames[0] if shot.evidence.key_frames else None
     left = decode_image(store.read(frame.sha256)) if frame is not None else None
-    right = produced.frames.get(shot.shot.index) if produced is not None else None
+    right = produced.get(shot.shot.index)
     for i, picture in enumerate((left, right)):
         px = x + PAD + i * (THUMB_W + PAD)
         draw.rectangle((px, y + PAD, px + THUMB_W, y + PAD + thumb_h), (228, 231, 236))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,8 @@ def run_all(
     config: WorkprintConfig,
     lake: Path,
     run_id: str,
-    tick: Callable[[], None],
 ) -> list[ProjectResult]:
-    """Run every project on Ray; ``tick`` is called about twice a second.
+    """Run every project on Ray.
 
     A worker that dies takes its project's current stage with it: the task is tried again and continues from the ledger and the
     call journal. After ``config.run.attempts`` deaths the project is reported as failed and the rest goes on.
@@ -63,7 +62,6 @@ def run_all(
                     results[group.key] = ray.get(ref)
                 except ray.exceptions.RayError as error:
                     results[group.key] = _lost(group, lake, run_id, config.run.attempts, error)
-            tick()
         return [results[g.key] for g in groups]
 
 

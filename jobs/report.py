@@ -38,11 +38,11 @@ def write_report(lake_path: Path, project: str, out: Path) -> Path:
 
 def page(board: Storyboard, trajectory: Trajectory | None, lake: Lake) -> str:
     """The page as text. All text from the source is escaped."""
-    produced = produced_frames(trajectory, lake.store, open_sandbox())
+    produced = produced_frames(board, trajectory, lake.store, open_sandbox())
     shots = []
     for shot in board.shots:
         frame = shot.evidence.key_frames[0] if shot.evidence.key_frames else None
-        right = produced.frames.get(shot.shot.index) if produced else None
+        right = produced.get(shot.shot.index)
         shots.append(
             {
                 "shot": shot,
