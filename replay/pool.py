@@ -218,7 +218,11 @@ def _picture(
 
 
 def _source_cuts(storyboard: Storyboard, config: ReplayConfig) -> list[_Cut]:
-    """Clips of the film: every shot without its gradual transitions, long shots in pieces, too short ones left out."""
+    """Clips of the film: every shot without its gradual transitions, too short ones left out.
+
+    A long shot is there whole and in pieces: the whole is what the editor used, the pieces are near it and wrong, so that retrieval
+    is a decision. What is searched is what is said over the very stretch.
+    """
     shots = storyboard.shots
     shortest = config.retrieval.clip_min_us
     ranges: list[tuple[BoardShot, int, int]] = []
@@ -234,10 +238,18 @@ def _source_cuts(storyboard: Storyboard, config: ReplayConfig) -> list[_Cut]:
     cuts: list[_Cut] = []
     for shot, start, end in long_enough:
         lines = [box.text for box in shot.evidence.text]
-        text = " ".join([shot.narration, *lines, shot.evidence.caption])
-        for a, b in pieces(start, end, config.retrieval.clip_max_us, shortest):
-            cuts.append(_Cut(a, b, text, shot.evidence.luma, shot.evidence.colour))
+        parts = pieces(start, end, config.retrieval.clip_max_us, shortest)
+        whole = [(start, end)] if len(parts) > 1 and end - start <= config.retrieval.whole_max_us else []
+        for a, b in whole + parts:
+            said = shot.narration if (a, b) == (start, end) else _said(storyboard, a, b)
+            cuts.append(_Cut(a, b, " ".join([said, *lines, shot.evidence.caption]), shot.evidence.luma, shot.evidence.colour))
     return cuts
+
+
+def _said(storyboard: Storyboard, start_us: int, end_us: int) -> str:
+    """The words whose middle lies in a stretch of the film."""
+    words = [w for w in storyboard.words if start_us <= (w.start_us + w.end_us) // 2 < end_us]
+    return "".join(w.text + (" " if w.space_after else "") for w in words).strip()
 
 
 def pieces(start_us: int, end_us: int, longest_us: int, shortest_us: int) -> list[tuple[int, int]]:

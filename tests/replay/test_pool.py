@@ -222,3 +222,17 @@ def test_a_canvas_is_even_and_has_the_wanted_short_side(aspect: str, short: int,
 def test_an_unknown_aspect_has_no_canvas() -> None:
     with pytest.raises(ConfigInvalid):
         canvas("2:1", 720)
+
+
+def test_a_long_shot_is_there_whole_and_in_pieces(sandbox: Sandbox, tmp_path: Path) -> None:
+    source = film(sandbox, tmp_path, "long.mp4", *X264)
+    store, config = ArtifactStore(tmp_path / "store"), retrieval(clip_max_us=3_000_000)
+    clips = cut_pool(board(sandbox, source, [(0, 150)]), source, sandbox=sandbox, store=store, config=config)
+    assert [c.duration_us for c in clips] == [6_000_000, 3_000_000, 3_000_000]
+
+
+def test_a_shot_longer_than_the_bound_is_there_in_pieces_only(sandbox: Sandbox, tmp_path: Path) -> None:
+    source = film(sandbox, tmp_path, "long.mp4", *X264)
+    store, config = ArtifactStore(tmp_path / "store"), retrieval(clip_max_us=3_000_000, whole_max_us=5_000_000)
+    clips = cut_pool(board(sandbox, source, [(0, 150)]), source, sandbox=sandbox, store=store, config=config)
+    assert [c.duration_us for c in clips] == [3_000_000, 3_000_000]
