@@ -73,6 +73,7 @@ def open_job() -> Iterator[Job]:
             os.chown(job.outputs, NOBODY, NOBODY)
         yield job
     finally:
+        _release(root)
         scrub(root)
 
 
@@ -120,18 +121,21 @@ def place_file(job: Job, name: str, source: Path) -> Path:
     _open_to_sandbox(target)
     if not privileged() or (_enterable(resolved.parent) and _readable(info)):
         return resolved
-    return _staged_file(resolved, info)
+    return _staged_file(resolved, info, job)
 
 
 _copies: dict[tuple[object, ...], Path] = {}
 _copy_folders: list[Path] = []
 _copies_lock = threading.Lock()
+_held: dict[Path, set[tuple[object, ...]]] = {}
+"""Staged files that a run under way was promised: they stay, however many there are."""
 
 
-def _staged_file(source: Path, info: os.stat_result) -> Path:
+def _staged_file(source: Path, info: os.stat_result, job: Job) -> Path:
     """A link to, or else a copy of, one file, kept while this process lives and the file does not change."""
     key = (source, info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
     with _copies_lock:
+        _held.setdefault(job.root, set()).add(key)
         if key in _copies:
             _copies[key] = _copies.pop(key)
             return _copies[key]
@@ -148,9 +152,22 @@ def _staged_file(source: Path, info: os.stat_result) -> Path:
                 ) from error
             _open_to_sandbox(target)
         _copies[key] = target
-        while len(_copies) > KEEP_COPIES:
-            _copies.pop(next(iter(_copies))).unlink(missing_ok=True)
+        _forget_oldest()
         return target
+
+
+def _forget_oldest() -> None:
+    """Remove staged files beyond :data:`KEEP_COPIES`, oldest first, save those that a run still needs. Call with the lock held."""
+    needed = set().union(*_held.values())
+    for key in [k for k in _copies if k not in needed][: max(0, len(_copies) - KEEP_COPIES)]:
+        _copies.pop(key).unlink(missing_ok=True)
+
+
+def _release(root: Path) -> None:
+    """A run is over: its staged files may go."""
+    with _copies_lock:
+        if _held.pop(root, None):
+            _forget_oldest()
 
 
 def _scrub_own(folder: Path, pid: int) -> None:
