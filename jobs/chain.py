@@ -21,10 +21,11 @@ from materialize.splits import split_of
 from media.sandbox import open_sandbox
 from schemas.artifact import ArtifactKind
 from schemas.canonical import Frozen, digest_of, stage_key
-from schemas.errors import AlreadyDone, PipelineError, Retry
+from schemas.errors import AlreadyDone, PipelineError, Retry, StorageFault
 from schemas.stage import Done, RejectCode, Rejected
 from schemas.storyboard import Storyboard
 from schemas.trajectory import Outcome, Trajectory
+from storage.journal import discard
 from storage.lake import Lake, StageCommit
 
 STAGE_VERSIONS = {"intake": 1, "invert": 1, "replay": 1, "materialize": 1}
@@ -123,6 +124,7 @@ class Chain:
             lambda: run_replay(shop, board, group.path, journal, digest_of(settings), self._log.note("replay")),
             Trajectory,
         )
+        discard(journal)
         trajectory = Trajectory.model_validate_json(self._lake.store.read(run_sha))
         self._stage(
             "materialize",
@@ -206,6 +208,8 @@ class Chain:
                 return work()
             except (KeyboardInterrupt, SystemExit):
                 raise
+            except StorageFault:
+                raise
             except PipelineError as error:
                 last = attempt == limit or error.retry is Retry.NEVER
                 self._failed(stage, error, error.code, attempt, last)
@@ -222,7 +226,7 @@ class Chain:
         self._log.write("failed", stage=stage, code=code, message=str(error), attempt=attempt, quarantined=last)
         self._lake.record_failure(
             stage=stage,
-            subject=self._group.key,
+            subject=self._group.project_id or self._group.key,
             uri=self._group.items[0].uri,
             error_type=type(error).__name__,
             code=code,
@@ -276,5 +280,19 @@ def _side_digest(path: str | None) -> str | None:
 
 
 def process(group: SourceGroup, config: WorkprintConfig, lake_root: Path, run_id: str) -> ProjectResult:
-    """Run one project's chain against a lake; the unit of work of every runner."""
-    return Chain(group, config, Lake(lake_root), run_id).run()
+    """Run one project's chain against a lake; the unit of work of every runner.
+
+    A lake that had a fault takes no more writes, so each try opens it anew and goes on from the ledger and the call journal.
+
+    Raises:
+        StorageFault: the lake stayed unusable.
+    """
+    attempt = 1
+    while True:
+        try:
+            return Chain(group, config, Lake(lake_root), run_id).run()
+        except StorageFault as error:
+            if attempt >= config.run.attempts or error.retry is Retry.NEVER:
+                raise
+            time.sleep(min(2.0**attempt, 10.0))
+            attempt += 1

@@ -16,6 +16,7 @@ from media.command import Sandbox
 from schemas.storyboard import Storyboard
 from schemas.trajectory import Trajectory
 from storage.artifacts import ArtifactStore
+from storage.durable import write_file
 from storage.lake import Lake
 
 
@@ -78,4 +79,4 @@ def write_delivery(trajectory: Trajectory, store: ArtifactStore, root: Path) -> 
 
 def _write(path: Path, data: bytes) -> None:
     if not path.is_file() or path.read_bytes() != data:
-        path.write_bytes(data)
+        write_file(path, data)

@@ -62,6 +62,11 @@ def project_id_of(source_sha256: str) -> str:
     return derive_id("project", {"source_sha256": source_sha256})
 
 
+def shown_name(path: Path | str) -> str:
+    """A path as text that every table and page can hold: bytes that are no UTF-8 are written as ``\\xNN``."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def source_key(item: SourceItem, sha256: str | None) -> str:
     """Key of one named input."""
     return digest_of([item.uri, sha256])
@@ -82,11 +87,11 @@ def locate(names: Iterable[str]) -> list[Located]:
             out.extend(_manifest(path))
         elif not os.path.lexists(path) and glob.has_magic(name):
             hits = sorted(glob.glob(name, recursive=True))
-            out.extend(_one(SourceItem(uri=h), Path(h), None) for h in hits if not Path(h).is_dir())
+            out.extend(_one(SourceItem(uri=shown_name(h)), Path(h), None) for h in hits if not Path(h).is_dir())
             if not hits:
-                out.append(_missing(SourceItem(uri=name), path, "no file matches this pattern"))
+                out.append(_missing(SourceItem(uri=shown_name(name)), path, "no file matches this pattern"))
         else:
-            out.append(_one(SourceItem(uri=name), path, None))
+            out.append(_one(SourceItem(uri=shown_name(name)), path, None))
     return out
 
 
@@ -132,7 +137,7 @@ def _folder(root: Path) -> Iterator[Located]:
         for name in sorted(files):
             path = Path(folder) / name
             if path.suffix.lower() in MEDIA_SUFFIXES:
-                yield _one(SourceItem(uri=str(path)), path, root)
+                yield _one(SourceItem(uri=shown_name(path)), path, root)
 
 
 def _one(item: SourceItem, path: Path, root: Path | None) -> Located:

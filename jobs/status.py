@@ -28,9 +28,17 @@ select
   (select count(*) from blockers) as blockers,
   (select count(*) from repairs) as repairs,
   (select count(*) from examples) as examples,
-  (select count(distinct subject) from failures where quarantined) as quarantined
+  (select count(distinct f.subject) from failures f where f.quarantined and not exists
+     (select 1 from stage_runs s where s.stage = f.stage and s.subject = f.subject)) as quarantined
 """
 """The funnel from videos in to examples out, as one query."""
+
+UNMENDED = """
+select distinct f.stage, f.code, f.uri from failures f
+where f.quarantined and not exists (select 1 from stage_runs s where s.stage = f.stage and s.subject = f.subject)
+order by all limit 50
+"""
+"""What was given up and has not been done since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +101,7 @@ def read_status(path: Path) -> LakeStatus:
             (str(c), int(n))
             for c, n in con.execute("select code, count(*) n from rejections group by code order by n desc, code").fetchall()
         ]
-        failures = [
-            (str(s), str(c), str(u))
-            for s, c, u in con.execute("select distinct stage, code, uri from failures where quarantined order by all limit 50").fetchall()
-        ]
+        failures = [(str(s), str(c), str(u)) for s, c, u in con.execute(UNMENDED).fetchall()]
     finally:
         con.close()
     run_id, age, projects = _latest(lake)

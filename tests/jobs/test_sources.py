@@ -142,3 +142,11 @@ def test_manifest_faults_are_told(tmp_path: Path, text: str, code: str) -> None:
     with pytest.raises(ConfigInvalid) as e:
         locate([str(path)])
     assert e.value.code == code
+
+
+def test_name_that_is_no_utf8_is_shown_and_opened(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.mp4")
+    make(path)
+    (one,) = locate([str(tmp_path)])
+    assert one.item.uri.endswith("caf\\xe9.mp4")
+    assert one.path.read_bytes() == b"x"
