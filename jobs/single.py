@@ -59,21 +59,21 @@ class Inverted:
         typer.echo(f"\n{len(b.shots)} shots, {len(b.sentences)} sentences, {len(b.words)} words ({b.language}) in {self.folder}")
 
 
-def invert_one(item: SourceItem, out: Path, config_name: str | None, *, quiet: bool) -> Inverted | Rejected:
-    """Recover one storyboard and write it out.
+def invert_one(video: str, about: SourceItem, out: Path, config_name: str | None, *, quiet: bool) -> Inverted | Rejected:
+    """Recover one storyboard and write it out. ``about`` holds what the user said of the video.
 
     Raises:
         PipelineError: for faults that are ours; a refused input is returned as ``Rejected``.
     """
     config = load_config(config_name)
-    located = locate([item.uri])
-    if len(located) != 1 or located[0].item.uri != item.uri:
-        raise ConfigInvalid("one_video", f"expected one video, {item.uri!r} names {len(located)} files", "use 'workprint run' for many")
+    located = locate([video])
+    if len(located) != 1:
+        raise ConfigInvalid("one_video", f"expected one video, {about.uri!r} names {len(located)} files", "use 'workprint run' for many")
     if located[0].refused is not None:
         return located[0].refused
     out.mkdir(parents=True, exist_ok=True)
     shop = Workshop(config, ArtifactStore(out / STORE), open_sandbox(config.run.sandbox))
-    done = run_invert(shop, item, located[0].path, printer(quiet))
+    done = run_invert(shop, about, located[0].path, printer(quiet))
     if isinstance(done, Rejected):
         return done
     write_storyboard(done.output, out)

@@ -43,11 +43,12 @@ def invert(
     With --json a refused input prints {"rejected": {"code", "detail"}}. Exit status 3: input refused.
     """
     from jobs.single import invert_one
+    from jobs.sources import shown_name
     from schemas.media import SourceItem
     from schemas.stage import Rejected
 
-    item = SourceItem(uri=video, title=title, language=language, licence=licence, subtitles=subtitles)
-    found = invert_one(item, out, config, quiet=as_json)
+    about = SourceItem(uri=shown_name(video), title=title, language=language, licence=licence, subtitles=subtitles)
+    found = invert_one(video, about, out, config, quiet=as_json)
     if isinstance(found, Rejected):
         raise typer.Exit(refuse(found.code.value, found.detail, as_json=as_json))
     if as_json:
