@@ -31,6 +31,9 @@ FACT_OF = {tool: fact for fact, tool in CHAIN.items()}
 MAX_REPAIRS = 4
 """Repair calls the scripted orchestrator asks for at most; what is left then is delivered with its warnings."""
 
+RESERVE = 5
+"""Calls kept free for one round of ranking, mending, rendering and inspecting before anything optional is done."""
+
 _RUN = re.compile(r"s(\d{3,4})(?:-s(\d{3,4}))?")
 
 Scope = Literal["missing", "all", "halves", "chunks"]
@@ -146,7 +149,7 @@ def wants_reflection(view: View, traits: Traits) -> bool:
     if view["plan_reflected"] or traits.reflect == "never" or times(view, "reflect_plan") > 0 or not holds(view, "shot_plan"):
         return False
     due = traits.reflect == "after_plan" or holds(view, "assets")
-    return due and not holds(view, "timeline") and spare(view) >= 3
+    return due and not holds(view, "timeline") and spare(view) > RESERVE
 
 
 def useful(view: View, traits: Traits) -> list[str]:
@@ -160,7 +163,7 @@ def useful(view: View, traits: Traits) -> list[str]:
         return ["repair_shots"]
     if legal(view, "reflect_plan") and wants_reflection(view, traits):
         out.append("reflect_plan")
-    rushed = spare(view) <= 0
+    rushed = spare(view) < 0
     for fact, tool in CHAIN.items():
         if fact == "delivery" or holds(view, fact) or not legal(view, tool) or (fact == "inspection" and rushed):
             continue
@@ -194,7 +197,7 @@ def scope(view: View, tool: str, traits: Traits, rng: Random) -> str:
     if row.get("holds") or (style == "all" and not row.get("have")):
         return "all"
     parts = 2 if style == "halves" else -(-count // traits.chunk) if style == "chunks" else 1
-    if parts < 2 or count < 4 or spare(view) < parts + 2 or "+" in str(row.get("missing", "")):
+    if parts < 2 or count < 4 or spare(view) < parts + RESERVE or "+" in str(row.get("missing", "")):
         return "missing"
     take = -(-count // parts)
     if times(view, tool) >= parts - 1:

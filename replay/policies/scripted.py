@@ -26,8 +26,6 @@ View = dict[str, Any]
 
 MISTAKE_SHARE = 0.15
 """Most mistakes of a run, as a share of its budget."""
-MISTAKE_SPARE = 4
-"""Calls that must be to spare before a mistake is made, so that delivery stays within the budget."""
 STUBBORN = 2
 """Refusals in a row after which a tool is tried last."""
 MAX_SENTENCES = 40
@@ -90,7 +88,7 @@ class ScriptedPolicy:
         made = sum(1 for c in view["calls"] if c["status"] == "refused")
         if draw >= self.config.policy.mistake_rate or made >= max(1, round(MISTAKE_SHARE * view["turn"]["budget"])):
             return None
-        if agenda.last_refusal(view) is not None or agenda.spare(view) < MISTAKE_SPARE:
+        if agenda.last_refusal(view) is not None or agenda.spare(view) <= agenda.RESERVE:
             return None
         open_slips = mistakes.possible(view, lambda tool: self._arguments(view, tool, rng), rng)
         return rng.choice(open_slips) if open_slips else None
@@ -168,7 +166,7 @@ class ScriptedPolicy:
     def _segments_scope(self, view: View) -> str:
         row = view["progress"].get("shot_plan", {})
         missing = str(row.get("missing", ""))
-        if not self.traits.plan_by_segment or row.get("of", 1) < 2 or agenda.spare(view) < 4:
+        if not self.traits.plan_by_segment or row.get("of", 1) < 2 or agenda.spare(view) <= agenda.RESERVE:
             return "all" if not missing or missing.startswith("+") else "missing"
         if agenda.times(view, "plan_shots") >= 2:
             return "missing"

@@ -158,8 +158,8 @@ def test_another_voice_makes_a_narration_stale(plan: ProductionState) -> None:
     assert facts.lacking(Fact.NARRATION, state) == ("s001",)
 
 
-def test_every_fact_has_its_producers_among_the_offered_tools() -> None:
-    promised = {f: {t.contract.name for t in base_tools() if f in t.contract.produces} for f in Fact}
-    for fact, names in promised.items():
+def test_the_usual_producers_of_a_fact_promise_it() -> None:
+    promised = {t.contract.name: t.contract.produces for t in base_tools()}
+    for fact, names in facts.PRODUCERS.items():
         for name in names:
-            assert name in facts.PRODUCERS[fact], f"{name} promises {fact.value}; name it in replay.facts.PRODUCERS"
+            assert fact in promised.get(name, (fact,)), f"replay.facts.PRODUCERS names {name} for {fact.value}"
