@@ -27,6 +27,7 @@ from replay.delivery import (
     look,
 )
 from replay.drift import drift_us
+from replay.encoder import ffmpeg_version
 from replay.lineage import delivery_inputs
 from replay.measured import measured_audio
 from replay.mix import film_sound, spoken, write_track
@@ -36,10 +37,15 @@ from replay.state import film_change
 from replay.tool import Arguments, Contents, Product, Refusal, ToolEnv
 from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.blocker import Blocker, BlockerCode
+from schemas.canonical import digest_of
 from schemas.contract import ContentRequest, Fact, ToolContract
 from schemas.errors import ToolFailed
 from schemas.state import Delivery, ProductionState
 
+FILM = "film.1"
+"""Version of mixing and joining; part of every film's key in the store."""
+CAPTIONS_TYPE = "application/x-subrip"
+_OF_A_SHOT = {"shot_id", "planned", "asset", "narration", "decoration", "render"}
 OF_THE_MATERIAL = ("black", "silent", "loudness")
 """Problems that come from what was chosen and can be mended by choosing again; all others are faults of ours."""
 
@@ -77,39 +83,84 @@ class StitchVideo:
         return ()
 
     def execute(self, state: ProductionState, arguments: Arguments, given: Contents, env: ToolEnv) -> Product | Refusal:
-        """Join, mix, encode, measure, write the manifest, validate."""
-        music = measured_audio(state.film.music.ref, env.store, env.sandbox) if state.film.music is not None else None
-        sound = film_sound(state, music, env)
-        file = _join(state, sound, env)
-        env.note("film joined; measuring it")
-        seen = look(file, env.sandbox)
-        heard = read_audio(file, seen.info, env.sandbox, rate=SAMPLE_RATE)
-        captions = to_srt(spoken(state))
-        captions_ref = env.store.put_bytes(captions, ArtifactKind.OTHER, "application/x-subrip") if captions else None
-        manifest = _manifest(state, seen, drift_us(heard, sound), captions_ref, env)
-        problems = judge(manifest, seen)
-        if problems:
-            return _refused(problems)
-        video = env.store.put_file(file, ArtifactKind.VIDEO, "video/mp4")
-        ref = env.store.put_json(manifest, ArtifactKind.MANIFEST)
+        """Make the film, or take it out of the store if it was made from the same parts before."""
+        key = _key(state, env)
+        made = _known(key, env) or _make(state, env)
+        if isinstance(made, Refusal):
+            return made
+        manifest, ref = made
+        env.store.remember(key, ref)
+        video = _ref(manifest.video, ArtifactKind.VIDEO, "video/mp4")
+        captions = None if manifest.captions is None else _ref(manifest.captions, ArtifactKind.OTHER, CAPTIONS_TYPE)
         delivery = Delivery(
             video=video,
             manifest=ref,
-            duration_us=seen.video.duration_us,
+            duration_us=manifest.picture.duration_us,
             loudness_lufs=manifest.sound.loudness_lufs,
             inputs_digest=delivery_inputs(state),
         )
         results: dict[str, Any] = {
-            "duration_ms": seen.video.duration_us // 1000,
-            "frames": seen.video.frames,
+            "duration_ms": manifest.picture.duration_us // 1000,
+            "frames": manifest.picture.frames,
             "shots": len(manifest.shots),
             "loudness_lufs": manifest.sound.loudness_lufs,
             "coverage": manifest.coverage,
             "drift_us": manifest.sound.drift_us,
             "open_defects": len(facts.open_defects(state)),
         }
-        artifacts = (video, ref) if captions_ref is None else (video, ref, captions_ref)
+        artifacts = (video, ref) if captions is None else (video, ref, captions)
         return Product(changes=(film_change("delivery", delivery),), results=results, artifacts=artifacts)
+
+
+def _key(state: ProductionState, env: ToolEnv) -> str:
+    """Names everything a film and its manifest are made from."""
+    film = state.film
+    parts = [
+        "film",
+        FILM,
+        film.task.model_dump(mode="json", exclude={"pool", "tools_digest"}),
+        [state.shots[sid].model_dump(mode="json", include=_OF_A_SHOT) for sid in film.shot_order],
+        film.timeline.model_dump(mode="json") if film.timeline is not None else None,
+        film.music.model_dump(mode="json") if film.music is not None else None,
+        env.config.mix.model_dump(mode="json"),
+        [c.model_dump(mode="json") for c in credits_of(state, env.engines)],
+        env.engines.versions(),
+        env.sandbox.name,
+        ffmpeg_version(env.sandbox),
+    ]
+    return digest_of(parts)
+
+
+def _known(key: str, env: ToolEnv) -> tuple[Manifest, ArtifactRef] | None:
+    """A film that was made and validated from the same parts before, if the store still holds it."""
+    ref = env.store.recall(key)
+    if ref is None:
+        return None
+    manifest = Manifest.model_validate(env.store.read_json(ref.sha256))
+    names = [manifest.video.sha256] + ([] if manifest.captions is None else [manifest.captions.sha256])
+    return (manifest, ref) if all(env.store.has(name) for name in names) else None
+
+
+def _make(state: ProductionState, env: ToolEnv) -> tuple[Manifest, ArtifactRef] | Refusal:
+    """Join, mix, encode, measure, validate, and only then store."""
+    music = measured_audio(state.film.music.ref, env.store, env.sandbox) if state.film.music is not None else None
+    sound = film_sound(state, music, env)
+    file = _join(state, sound, env)
+    env.note("film joined; measuring it")
+    seen = look(file, env.sandbox)
+    heard = read_audio(file, seen.info, env.sandbox, rate=SAMPLE_RATE)
+    captions = to_srt(spoken(state))
+    ref = env.store.put_bytes(captions, ArtifactKind.OTHER, CAPTIONS_TYPE) if captions else None
+    manifest = _manifest(state, seen, drift_us(heard, sound), ref, env)
+    problems = judge(manifest, seen)
+    if problems:
+        return _refused(problems)
+    env.store.put_file(file, ArtifactKind.VIDEO, "video/mp4")
+    return manifest, env.store.put_json(manifest, ArtifactKind.MANIFEST)
+
+
+def _ref(entry: FileEntry, kind: ArtifactKind, media_type: str) -> ArtifactRef:
+    return ArtifactRef(sha256=entry.sha256, kind=kind, media_type=media_type, size_bytes=entry.size_bytes)
 
 
 def _join(state: ProductionState, sound: FilmSound, env: ToolEnv) -> Path:

@@ -278,9 +278,21 @@ def test_sound_and_picture_lie_together(delivered: tuple[ProductionState, Produc
     assert abs(manifest.picture.duration_us - manifest.sound.duration_us) <= 33_334
 
 
-def test_stitching_again_gives_the_same_bytes(delivered: tuple[ProductionState, Product], film: ProductionState, studio: Studio) -> None:
-    again, _ = studio.run(STITCH, film)
-    assert again.film.delivery == delivered[0].film.delivery
+def test_stitching_again_gives_the_same_bytes(
+    delivered: tuple[ProductionState, Product], film: ProductionState, studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, product = studio.run(STITCH, film)
+    assert (kept.film.delivery, product) == (delivered[0].film.delivery, delivered[1])
+    monkeypatch.setattr(stitch_video, "_known", lambda *_a: None)
+    again, product = studio.run(STITCH, film)
+    assert (again.film.delivery, product) == (delivered[0].film.delivery, delivered[1])
+
+
+def test_another_mix_is_another_film(delivered: tuple[ProductionState, Product], film: ProductionState, studio: Studio) -> None:
+    other, _ = studio.run(STITCH, film, config=studio.config(mix={"music_below_db": 12.0}))
+    assert other.film.delivery is not None
+    assert delivered[0].film.delivery is not None
+    assert other.film.delivery.video != delivered[0].film.delivery.video
 
 
 def export(state: ProductionState, studio: Studio, folder: Path) -> Path:
