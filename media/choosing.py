@@ -28,6 +28,11 @@ class Candidate:
     codec: str
     values: dict[str, str]
 
+    def number(self, name: str) -> int:
+        """A whole number among the values; 0 where there is none."""
+        value = self.values.get(name, "")
+        return int(value) if value.isdigit() else 0
+
     def flag(self, name: str) -> bool:
         """Whether a disposition is set."""
         return self.values.get(f"disposition:{name}") == "1"
@@ -69,7 +74,7 @@ def choose(listing: Listing) -> Choice:
         else:
             refused.append(codec)
             ignored.append(f"stream {one.index} ({codec}): this codec is not accepted")
-    pictures.sort(key=lambda c: (not c.flag("default"), -_number(c, "width") * _number(c, "height"), c.index))
+    pictures.sort(key=lambda c: (not c.flag("default"), -c.number("width") * c.number("height"), c.index))
     sounds.sort(key=lambda c: (_aside(c) is not None, not c.flag("default"), c.index))
     for one in pictures[1:]:
         ignored.append(f"stream {one.index} ({one.codec}): another picture stream was chosen")
@@ -119,8 +124,3 @@ def _explain(sounds: list[Candidate]) -> str:
         return f"stream {first.index} is the only narration: " + "; ".join(passed)
     why = "is marked default" if first.flag("default") and not all(one.flag("default") for one in rivals) else "comes first"
     return "; ".join([f"stream {first.index} {why} among {len(rivals) + 1} narration tracks", *passed])
-
-
-def _number(one: Candidate, name: str) -> int:
-    value = one.values.get(name, "")
-    return int(value) if value.isdigit() else 0

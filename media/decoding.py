@@ -84,23 +84,56 @@ def pictures(
         MediaRejected: code unreadable, when nothing at all could be decoded.
         ToolFailed: the decoder crashed.
     """
-    stamps = "settb=1/1000000000,setpts='if(eq(N,0),{first},max({next},PREV_OUTPTS+1))'".format(
-        first=_STAMP.format(missing="0"),
-        next=_STAMP.format(missing="PREV_OUTPTS/1000-OFFSET+40000").replace("OFFSET", f"{OFFSET_S}*1000000"),
-    )
-    from_first = "setpts=PTS-STARTPTS" if source.jumps else ""
-    filters = ",".join(part for part in (from_first, stamps, f"select='{select}'" if select else "", chain) if part)
+    filters = ",".join(part for part in (_stamping(source), f"select='{select}'" if select else "", chain) if part)
     argv = (
         *_opening(source, seek_us),
         *("-map", f"0:{source.stream}", "-vf", filters, "-fps_mode", "passthrough", "-enc_time_base", "1:1000000000"),
         *("-c:v", "rawvideo", "-f", "nut", "-write_index", "0", "pipe:1"),
     )
-    for pts, _, data in _packets(sandbox, _command(source, argv, limits), frame_bytes):
+    for _, pts, _, data in _packets(sandbox, _command(source, argv, limits), frame_bytes):
         if len(data) != frame_bytes:
             raise ToolFailed(
                 "decoder_stream", f"a picture of {len(data)} bytes where {frame_bytes} were expected", "report this with the file's digest"
             )
         yield Piece(pts // 1000 - OFFSET_S * US, data)
+
+
+def first_stamps(picture: Source, sound: int, sandbox: Sandbox, rate: int, limits: Limits = DECODE_LIMITS) -> tuple[int, int] | None:
+    """Container time of the first decoded picture and of the first decoded sound of stream ``sound``, in one look.
+
+    Returns:
+        None where they do not both come within the first pictures; look for each alone then.
+    """
+    argv = (
+        *_opening(picture, None),
+        *("-map", f"0:{picture.stream}", "-map", f"0:{sound}", "-vf", f"{_stamping(picture)},scale=16:16,format=gray"),
+        *("-fps_mode", "passthrough", "-enc_time_base:v", "1:1000000000", "-af", _sound_chain(rate)),
+        *("-c:v", "rawvideo", "-c:a", "pcm_s16le", "-muxing_queue_data_threshold", "1", "-f", "nut", "-write_index", "0", "pipe:1"),
+    )
+    found: dict[int, int] = {}
+    packets = _packets(sandbox, _command(picture, argv, limits), 1 << 24, small=True)
+    try:
+        for stream, pts, base, _ in packets:
+            found.setdefault(stream, pts // 1000 if stream == 0 else round(pts * base * US))
+            if len(found) == 2:
+                return found[0] - OFFSET_S * US, found[1] - OFFSET_S * US
+    except (MediaRejected, ToolFailed):
+        pass
+    finally:
+        packets.close()
+    return None
+
+
+def _stamping(source: Source) -> str:
+    """Filters that carry a picture's time out: nanoseconds, strictly growing, equal times told apart by single nanoseconds."""
+    first = _STAMP.format(missing="0")
+    following = _STAMP.format(missing=f"PREV_OUTPTS/1000-{OFFSET_S}*1000000+40000")
+    stamps = f"settb=1/1000000000,setpts='if(eq(N,0),{first},max({following},PREV_OUTPTS+1))'"
+    return f"setpts=PTS-STARTPTS,{stamps}" if source.jumps else stamps
+
+
+def _sound_chain(rate: int) -> str:
+    return f"aformat=sample_fmts=s16:sample_rates={rate}:channel_layouts=mono,asettb=1/{rate},asetpts=PTS+{OFFSET_S * rate}"
 
 
 _STAMP = f"(if(isnan(PTS),{{missing}},round(PTS/1000))+{OFFSET_S}*1000000)*1000"
@@ -117,7 +150,7 @@ def samples(source: Source, sandbox: Sandbox, rate: int, limits: Limits = DECODE
 
     Raises: as :func:`pictures`.
     """
-    chain = f"aformat=sample_fmts=s16:sample_rates={rate}:channel_layouts=mono,asettb=1/{rate},asetpts=PTS+{OFFSET_S * rate}"
+    chain = _sound_chain(rate)
     argv = (
         *_opening(source, None),
         "-map",
@@ -132,7 +165,7 @@ def samples(source: Source, sandbox: Sandbox, rate: int, limits: Limits = DECODE
         "0",
         "pipe:1",
     )
-    for pts, base, data in _packets(sandbox, _command(source, argv, limits), 1 << 24):
+    for _, pts, base, data in _packets(sandbox, _command(source, argv, limits), 1 << 24):
         yield Piece(round(pts * base * US) - OFFSET_S * US, data)
 
 
@@ -163,13 +196,13 @@ class _End:
     fault: BaseException | None
 
 
-_Packet = tuple[int, Fraction, bytes]
+_Packet = tuple[int, int, Fraction, bytes]
 
 
-def _packets(sandbox: Sandbox, command: Command, most_bytes: int) -> Generator[_Packet]:
-    """Time stamp in ticks, seconds of a tick, payload. Ends the decoder when the caller stops asking.
+def _packets(sandbox: Sandbox, command: Command, most_bytes: int, *, small: bool = False) -> Generator[_Packet]:
+    """Stream, time stamp in ticks, seconds of a tick, payload. Ends the decoder when the caller stops asking.
 
-    Packets cross from the decoder's thread in batches: small ones come by the ten thousand.
+    Packets cross from the decoder's thread in batches, because they may come by the ten thousand; ``small`` hands over each at once.
     """
     waiting: queue.Queue[list[_Packet] | _End] = queue.Queue(_BATCHES)
     stop = threading.Event()
@@ -191,10 +224,10 @@ def _packets(sandbox: Sandbox, command: Command, most_bytes: int) -> Generator[_
             batch: list[_Packet] = []
             held = 0
             for stream, pts, data in reader.packets():
-                batch.append((pts, reader.time_base(stream), data))
+                batch.append((stream, pts, reader.time_base(stream), data))
                 held += len(data)
                 count += 1
-                if count == 1 or held >= _BATCH_BYTES or len(batch) >= _BATCH_ITEMS:
+                if count == 1 or small or held >= _BATCH_BYTES or len(batch) >= _BATCH_ITEMS:
                     hand_over(batch)
                     batch, held = [], 0
                     if stop.is_set():

@@ -109,8 +109,13 @@ AUDIO_CODECS: Mapping[str, tuple[str, ...]] = {
 }
 """Sound codecs that are accepted, and ffmpeg's decoders for them."""
 
+SUBTITLE_DECODERS = ("subrip", "srt", "ass", "ssa", "mov_text", "text", "webvtt", "dvbsub", "dvdsub", "pgssub", "xsub", "cc_dec")
+"""Never read, but ffprobe opens a decoder for every stream, and films with subtitles are welcome."""
+
 FORMAT_WHITELIST = ",".join(dict.fromkeys(DEMUXERS.values()))
-CODEC_WHITELIST = ",".join(name for codecs in (VIDEO_CODECS, AUDIO_CODECS) for names in codecs.values() for name in names)
+CODEC_WHITELIST = ",".join(
+    (*(name for codecs in (VIDEO_CODECS, AUDIO_CODECS) for names in codecs.values() for name in names), *SUBTITLE_DECODERS)
+)
 
 TIMESCALE = 15360
 """Ticks per second of the picture track in every file we write: a multiple of 24, 25, 30, 50 and 60."""
@@ -148,16 +153,15 @@ def house_audio(bit_rate: str = "160k") -> tuple[str, ...]:
     return ("-c:a", "aac", "-b:a", bit_rate, "-ar", str(SAMPLE_RATE), "-ac", "2", *DETERMINISTIC)
 
 
-def input_options(container: str) -> tuple[str, ...]:
+def input_options(container: str, *, any_codec: bool = False) -> tuple[str, ...]:
     """Options that stand before ``-i`` for a file from outside: one demuxer, local files only, known decoders only.
 
     Args:
         container: a key of :data:`DEMUXERS`.
+        any_codec: leave out the list of decoders; only for listing streams, never for decoding.
     """
-    return (
-        *("-protocol_whitelist", PROTOCOLS, "-format_whitelist", FORMAT_WHITELIST, "-codec_whitelist", CODEC_WHITELIST),
-        *("-f", DEMUXERS[container]),
-    )
+    codecs = () if any_codec else ("-codec_whitelist", CODEC_WHITELIST)
+    return ("-protocol_whitelist", PROTOCOLS, "-format_whitelist", FORMAT_WHITELIST, *codecs, "-f", DEMUXERS[container])
 
 
 def tool_path(name: Literal["ffmpeg", "ffprobe"]) -> Path:

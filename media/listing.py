@@ -66,6 +66,9 @@ def list_streams(
 ) -> tuple[Listing, Completed]:
     """Streams and packets of a file.
 
+    ffprobe gives up on a file as soon as one of its streams has a codec that is not on the list. Such a file is listed again without the
+    list, so that it can be judged by its other streams; which of them may be decoded is decided by name afterwards.
+
     Args:
         container: a key of ``media.ffmpeg.DEMUXERS``.
         max_pixels, max_streams: bounds that ffprobe itself enforces while it opens the file.
@@ -74,13 +77,22 @@ def list_streams(
     Raises:
         LimitExceeded: it took more memory or time than a file of this size may.
     """
+    listing, done = _ask(path, container, sandbox, max_pixels, max_streams, max_packets, any_codec=False)
+    if not listing.form and "not on whitelist" in done.stderr:
+        return _ask(path, container, sandbox, max_pixels, max_streams, max_packets, any_codec=True)
+    return listing, done
+
+
+def _ask(
+    path: Path, container: str, sandbox: Sandbox, max_pixels: int, max_streams: int, max_packets: int, *, any_codec: bool
+) -> tuple[Listing, Completed]:
     program, folders = tool("ffprobe")
     listing = Listing()
     command = Command(
         argv=(
             *(program, "-v", "error", "-hide_banner", "-max_pixels", str(max_pixels), "-max_streams", str(max_streams)),
             *("-probesize", "50M", "-analyzeduration", "30M"),
-            *input_options(container),
+            *input_options(container, any_codec=any_codec),
             *("-show_packets", "-show_streams", "-show_format", "-show_entries", _ENTRIES, "-print_format", "compact", "-i", "/in/source"),
         ),
         inputs={"source": path},

@@ -76,6 +76,8 @@ class NutReader:
                     yield self._read_frame(first[0])
         except _CutShort:
             return  # the decoder was ended in the middle of something; its exit status says why
+        except (IndexError, KeyError, ZeroDivisionError, OverflowError, ValueError) as error:
+            raise _broken(f"a field that makes no sense ({type(error).__name__})") from error
 
     def _read_header(self, code: bytes) -> None:
         length = self._number()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ from pydantic import Field
 
 from media.choosing import Candidate, Choice, choose
 from media.command import Limits, Sandbox
-from media.decoding import JUMPING, Piece, Source, pictures, samples
+from media.decoding import JUMPING, Piece, Source, first_stamps, pictures, samples
 from media.ffmpeg import last_words
 from media.listing import Listing, list_streams
 from media.sniff import sniff
@@ -60,8 +60,9 @@ def probe(path: Path, sandbox: Sandbox, limits: MediaLimits | None = None) -> Me
     bounds = limits or MediaLimits()
     size, container, listing, choice = look_into(path, sandbox, bounds)
     digest = _sha256(path)
-    video = _video(path, container, choice.pictures[0], listing, sandbox, bounds) if choice.pictures else None
-    audio, unheard = _audio(path, container, choice, listing, sandbox, video)
+    both = _both_starts(path, container, choice, sandbox)
+    video = _video(path, container, choice.pictures[0], listing, sandbox, bounds, both[0] if both else None) if choice.pictures else None
+    audio, unheard = _audio(path, container, choice, listing, sandbox, video, both[1] if both else None)
     duration_us = max(video.duration_us if video else 0, audio.start_us + audio.duration_us if audio else 0)
     if duration_us > bounds.max_duration_us:
         raise _too_long(duration_us, bounds)
@@ -132,6 +133,8 @@ def _list(path: Path, container: str, sandbox: Sandbox, bounds: MediaLimits) -> 
         raise _rejected(RejectCode.UNREADABLE, f"opening it takes more than a file of its size may: {error.message}") from error
     if "max_streams" in done.stderr or int(listing.form.get("nb_streams", "0") or 0) > bounds.max_streams:
         raise _rejected(RejectCode.LIMIT_STREAMS, f"it has more than {bounds.max_streams} streams")
+    if not listing.form and "max pixel count" in done.stderr:
+        raise _rejected(RejectCode.LIMIT_PIXELS, f"a picture has more than {bounds.max_pixels} pixels")
     if listing.over:
         raise _rejected(RejectCode.LIMIT_DURATION, f"it has more than {bounds.max_packets} packets")
     if not listing.form:
@@ -145,15 +148,32 @@ def _check_declared(listing: Listing, bounds: MediaLimits) -> None:
     if declared > bounds.max_duration_us:
         raise _too_long(declared, bounds)
     for values in listing.streams:
-        pixels = int(values.get("width") or 0) * int(values.get("height") or 0)
+        one = Candidate(int(values["index"]), values.get("codec_name", ""), values)
+        pixels = one.number("width") * one.number("height")
         if pixels > bounds.max_pixels:
             raise _rejected(RejectCode.LIMIT_PIXELS, f"a picture has {pixels} pixels; at most {bounds.max_pixels} are accepted")
 
 
-def _video(path: Path, container: str, one: Candidate, listing: Listing, sandbox: Sandbox, bounds: MediaLimits) -> VideoStream:
-    source = Source(path, container, one.index, raw_clock=True)
-    first = next(_first(pictures(source, sandbox, chain="scale=16:16,format=gray", frame_bytes=256, limits=_FIRST_LOOK)))
-    return describe_video(one, container, listing, first.pts_us, bounds)
+def _both_starts(path: Path, container: str, choice: Choice, sandbox: Sandbox) -> tuple[int, int] | None:
+    """First decoded picture and first decoded sound in one look, where that can be had."""
+    if not choice.pictures or not choice.sounds:
+        return None
+    source = Source(path, container, choice.pictures[0].index, raw_clock=True)
+    sound = choice.sounds[0]
+    return first_stamps(source, sound.index, sandbox, _fine_rate(sound), _FIRST_LOOK)
+
+
+def _fine_rate(one: Candidate) -> int:
+    return max(8000, min(one.number("sample_rate"), 192_000))
+
+
+def _video(
+    path: Path, container: str, one: Candidate, listing: Listing, sandbox: Sandbox, bounds: MediaLimits, start_us: int | None
+) -> VideoStream:
+    if start_us is None:
+        source = Source(path, container, one.index, raw_clock=True)
+        start_us = _first(pictures(source, sandbox, chain="scale=16:16,format=gray", frame_bytes=256, limits=_FIRST_LOOK))
+    return describe_video(one, container, listing, start_us, bounds)
 
 
 def describe_video(one: Candidate, container: str, listing: Listing, start_us: int, bounds: MediaLimits) -> VideoStream:
@@ -196,25 +216,31 @@ def describe_video(one: Candidate, container: str, listing: Listing, start_us: i
 
 
 def _audio(
-    path: Path, container: str, choice: Choice, listing: Listing, sandbox: Sandbox, video: VideoStream | None
+    path: Path,
+    container: str,
+    choice: Choice,
+    listing: Listing,
+    sandbox: Sandbox,
+    video: VideoStream | None,
+    known_start_us: int | None,
 ) -> tuple[AudioStream | None, list[str]]:
     """The first sound track that can be decoded, and what was wrong with those before it."""
     unheard: list[str] = []
     for one in choice.sounds:
         source = Source(path, container, one.index, raw_clock=True)
-        rate = int(one.values.get("sample_rate", "0") or 0)
         try:
-            first = next(_first(samples(source, sandbox, max(8000, min(rate, 192_000)), limits=_FIRST_LOOK)))
+            start_us = known_start_us
+            if start_us is None:
+                start_us = _first(samples(source, sandbox, _fine_rate(one), limits=_FIRST_LOOK))
         except MediaRejected as error:
             unheard.append(f"stream {one.index} could not be decoded ({error.message})")
             continue
-        start_us = first.pts_us
         times = _timeline(one, listing, start_us, jumps=container in JUMPING)
         return AudioStream(
             index=one.index,
             codec=one.codec,
-            sample_rate=max(1, rate),
-            channels=max(1, int(one.values.get("channels", "1") or 1)),
+            sample_rate=max(1, one.number("sample_rate")),
+            channels=max(1, one.number("channels")),
             start_us=start_us - video.start_us if video else 0,
             duration_us=max(0, *(end for _, end in times)),
             language=one.values.get("tag:language", "")[:35] or None,
@@ -225,17 +251,18 @@ def _audio(
     return None, unheard
 
 
-def _first(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """The first piece, with the decoder ended properly behind it."""
+def _first(pieces: Generator[Piece]) -> int:
+    """Container time of the first decoded piece; the decoder is ended behind it.
+
+    Raises:
+        MediaRejected: there is none.
+    """
     try:
-        for piece in pieces:
-            yield piece
-            return
-        raise _rejected(RejectCode.UNREADABLE, "nothing could be decoded")
+        return next(pieces).pts_us
+    except StopIteration:
+        raise _rejected(RejectCode.UNREADABLE, "nothing could be decoded") from None
     finally:
-        close = getattr(pieces, "close", None)
-        if close is not None:
-            close()
+        pieces.close()
 
 
 def _timeline(one: Candidate, listing: Listing, start_us: int, *, jumps: bool) -> list[tuple[int, int]]:

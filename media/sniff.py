@@ -58,6 +58,8 @@ def sniff(path: Path) -> str:
             raise _refusal(head)
         if container == "mov":
             _refuse_references(file)
+        if container == "avi" and any(_MANIFEST.search(_plain(part)) for part in head.split(b"GAB2")[1:]):
+            raise _refusal(head, playlist_inside=True)
     return container
 
 
@@ -174,22 +176,31 @@ def _external() -> MediaRejected:
     )
 
 
-def _refusal(head: bytes) -> MediaRejected:
-    text = _as_text(head)
-    if text is not None and _MANIFEST.search(text):
+def _plain(data: bytes) -> str:
+    """Bytes that may be text of one or two bytes a character, with the zeros left out."""
+    return data[:4096].replace(b"\0", b"").decode("latin-1")
+
+
+def _refusal(head: bytes, *, playlist_inside: bool = False) -> MediaRejected:
+    texts = _as_texts(head)
+    if playlist_inside:
+        return MediaRejected(
+            RejectCode.MANIFEST_REFUSED, "a subtitle track of the file is a playlist that points to other files", "remove it"
+        )
+    if any(_MANIFEST.search(text) for text in texts):
         return MediaRejected(
             RejectCode.MANIFEST_REFUSED,
             "the file is a text that points to other files or addresses (a playlist, script or manifest); expected a film",
             "give the film itself",
         )
-    what = "text" if text is not None else "bytes of no known container"
+    what = "text" if texts else "bytes of no known container"
     return MediaRejected(
         RejectCode.NOT_MEDIA, f"the file holds {what}; expected one of MP4, MOV, Matroska, WebM, MPEG-TS, MPEG-PS, AVI, ASF, FLV, Ogg", ""
     )
 
 
-def _as_text(head: bytes) -> str | None:
-    """The head as text, whatever its Unicode encoding; None if it is not text."""
+def _as_texts(head: bytes) -> list[str]:
+    """The head read as text in every Unicode encoding in which it looks like one; empty if it is no text."""
     for mark, encoding in (
         (codecs.BOM_UTF32_LE, "utf-32-le"),
         (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -198,16 +209,12 @@ def _as_text(head: bytes) -> str | None:
         (codecs.BOM_UTF8, "utf-8"),
     ):
         if head.startswith(mark):
-            return head[len(mark) :].decode(encoding, "replace")
+            return [head[len(mark) :].decode(encoding, "replace")]
     zeros = head[:1024].count(0)
-    if zeros * 5 > min(len(head), 1024):
-        for encoding in ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"):
-            text = head[: len(head) // 4 * 4].decode(encoding, "replace")
-            if _looks_written(text):
-                return text
-        return None
-    text = head.decode("utf-8", "replace")
-    return text if _looks_written(text) else None
+    wide = zeros * 5 > min(len(head), 1024)
+    encodings = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be") if wide else ("utf-8",)
+    texts = [head[: len(head) // 4 * 4 if wide else None].decode(encoding, "replace") for encoding in encodings]
+    return [text for text in texts if _looks_written(text)]
 
 
 def _looks_written(text: str) -> bool:

@@ -1,0 +1,28 @@
+"""Fixtures of the media tests: the real sandbox, and films made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from media.command import Sandbox
+from media.sandbox import open_sandbox
+from tests.media.clips import FAST, make, picture, tone
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Sandbox:
+    return open_sandbox()
+
+
+@pytest.fixture(scope="session")
+def reel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder for films that several tests use."""
+    return tmp_path_factory.mktemp("reel")
+
+
+@pytest.fixture(scope="session")
+def film(sandbox: Sandbox, reel: Path) -> Path:
+    """Two seconds, 160x90, 25 fps, with a tone."""
+    return make(sandbox, reel / "film.mp4", [*picture(), *tone(), *FAST, "-c:a", "aac", "-shortest"])
