@@ -62,7 +62,7 @@ class ShotConfig(Frozen):
     """How shots are found (inversion.shots)."""
 
     detector: Literal["builtin"] = "builtin"
-    analysis_width: int = Field(default=96, ge=32, le=640, description="width frames are decoded to for detection, pixels")
+    analysis_width: int = Field(default=64, ge=64, le=640, description="width frames are decoded to for detection, pixels")
     sensitivity: float = Field(default=0.5, ge=0, le=1, description="0 finds only certain cuts, 1 finds doubtful ones too")
     min_shot_us: int = Field(default=0, ge=0, description="shorter shots are joined to their neighbour; 0 keeps one-frame shots")
 

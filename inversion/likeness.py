@@ -23,34 +23,46 @@ REACH_X, REACH_Y = 10 / 64, 5 / 36
 """Largest shift of a block, in shares of width and height."""
 NOISE = 2.0
 """Variance (squared luma levels) inside a block that counts as no pattern at all."""
+STRONG = 24.0
+"""Pattern beyond which a block counts no more, luma levels."""
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 @dataclass(frozen=True, slots=True)
-class _Patches:
+class Patches:
     """One frame, taken apart for matching."""
 
     blocks: Floats
     """[blocks, pixels], each block's mean removed."""
     block_var: Floats
     block_mean: Floats
-    patches: Floats
-    """[positions, pixels], every patch of the padded frame, its mean removed."""
-    patch_var: Floats
+    colour: Floats
+    """[blocks, 3], mean colour."""
+    windows: Floats
+    """[blocks, shifts, pixels], the patches within reach of each block."""
+    window_var: Floats
+    """[blocks, shifts], their variances."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unlikeness:
     """What two frames do not share.
 
-    ``share`` is the unexplained share of pattern, 0 to 1; ``pattern`` the mean pattern (standard deviation inside blocks, luma levels);
-    ``tone`` the mean absolute change of block brightness, levels; ``tilt`` how far all blocks change brightness the same way, -1 to 1.
+    ``share`` is the unexplained share of pattern, 0 to 1; ``gone`` how much of the first frame's pattern is unexplained and ``fresh``
+    of the second's, in the units of ``pattern``: the mean pattern of both (standard deviation inside blocks, luma levels, strong pattern
+    counting less than its measure). ``tone`` is the mean absolute change of block brightness, levels; ``tilt`` how far all blocks change
+    brightness the same way, -1 to 1; ``hue`` the mean absolute change of block colour apart from brightness, levels; ``kin`` the
+    correlation of the two layouts of block colours (0 where one of them is plain): near 1 when only the light has changed.
     """
 
     share: float
+    gone: float
+    fresh: float
     pattern: float
     tone: float
     tilt: float
+    hue: float
+    kin: float
 
 
 class Matcher:
@@ -65,62 +77,81 @@ class Matcher:
             raise ValueError(f"frames of {width}x{height} cannot be cut into {COLUMNS}x{ROWS} blocks")
         self._bw, self._bh = width // COLUMNS, height // ROWS
         self._rx, self._ry = round(width * REACH_X), round(height * REACH_Y)
-        self._size = (height, width)
-        across = width + 2 * self._rx - self._bw + 1
-        window = (2 * self._ry + 1) * (2 * self._rx + 1)
-        index = np.empty((ROWS * COLUMNS, window), np.int64)
-        for i in range(ROWS):
-            for j in range(COLUMNS):
-                y = np.arange(2 * self._ry + 1) + i * self._bh
-                x = np.arange(2 * self._rx + 1) + j * self._bw
-                index[i * COLUMNS + j] = (y[:, None] * across + x[None, :]).ravel()
-        self._index = index
 
-    def take(self, luma: Floats) -> _Patches:
-        """Prepare one frame, shape [height, width]."""
-        height, width = self._size
-        pixels = self._bh * self._bw
-        blocks = luma.reshape(ROWS, self._bh, COLUMNS, self._bw).transpose(0, 2, 1, 3).reshape(-1, pixels)
+    def take(self, frame: NDArray[np.uint8]) -> Patches:
+        """Prepare one frame, uint8 [height, width, 3]."""
+        bh, bw, rx, ry = self._bh, self._bw, self._rx, self._ry
+        pixels = bh * bw
+        luma: Floats = frame.astype(np.float32) @ LUMA
+        blocks = luma.reshape(ROWS, bh, COLUMNS, bw).transpose(0, 2, 1, 3).reshape(-1, pixels)
         mean = blocks.mean(axis=1)
         blocks = blocks - mean[:, None]
-        padded = np.pad(luma, ((self._ry, self._ry), (self._rx, self._rx)), mode="edge")
-        patches = np.lib.stride_tricks.sliding_window_view(padded, (self._bh, self._bw)).reshape(-1, pixels)
-        patches = patches - patches.mean(axis=1, keepdims=True)
-        return _Patches(
+        colour = frame.reshape(ROWS, bh, COLUMNS, bw * 3).sum(axis=1, dtype=np.uint16).reshape(-1, bw, 3).sum(axis=1) / np.float32(pixels)
+        padded = np.pad(luma, ((ry, ry), (rx, rx)), mode="edge")
+        down, right = padded.strides
+        shape = (ROWS, COLUMNS, 2 * ry + 1, 2 * rx + 1, bh, bw)
+        strided = np.lib.stride_tricks.as_strided(padded, shape, (bh * down, bw * right, down, right, down, right))
+        return Patches(
             blocks=blocks,
             block_var=np.einsum("ij,ij->i", blocks, blocks) / pixels,
             block_mean=mean,
-            patches=patches,
-            patch_var=np.einsum("ij,ij->i", patches, patches) / pixels,
+            colour=colour.astype(np.float32),
+            windows=np.ascontiguousarray(strided).reshape(ROWS * COLUMNS, -1, pixels),
+            window_var=self._variances(padded),
         )
 
-    def compare(self, a: _Patches, b: _Patches) -> Unlikeness:
+    def _variances(self, padded: Floats) -> Floats:
+        """Variance of every patch, in the order of ``Patches.windows``."""
+        bh, bw = self._bh, self._bw
+        powers = np.stack([padded, padded * padded]).astype(np.float64)
+        sums = np.zeros((2, padded.shape[0] + 1, padded.shape[1] + 1))
+        np.cumsum(np.cumsum(powers, axis=1), axis=2, out=sums[:, 1:, 1:])
+        boxes = (sums[:, bh:, bw:] - sums[:, :-bh, bw:] - sums[:, bh:, :-bw] + sums[:, :-bh, :-bw]) / (bh * bw)
+        variance = np.maximum(boxes[1] - boxes[0] ** 2, 0).astype(np.float32)
+        down, right = variance.strides
+        shape = (ROWS, COLUMNS, 2 * self._ry + 1, 2 * self._rx + 1)
+        strided = np.lib.stride_tricks.as_strided(variance, shape, (bh * down, bw * right, down, right))
+        return np.ascontiguousarray(strided).reshape(ROWS * COLUMNS, -1)
+
+    def compare(self, a: Patches, b: Patches) -> Unlikeness:
         """What frames ``a`` and ``b`` do not share; symmetric."""
         strength_a, strength_b = _strength(a.block_var), _strength(b.block_var)
+        blocks = len(strength_a)
         whole = float(strength_a.sum() + strength_b.sum())
+        pattern = whole / (2 * blocks)
         change = b.block_mean - a.block_mean
         tone = float(np.abs(change).mean())
         tilt = float(change.mean() / max(tone, 1e-6))
-        pattern = whole / (2 * len(strength_a))
+        hue = float(np.abs(b.colour - b.block_mean[:, None] - a.colour + a.block_mean[:, None]).mean())
+        kin = _correlation(a.colour, b.colour)
         if whole <= 1e-3:
-            return Unlikeness(0.0, pattern, tone, tilt)
+            return Unlikeness(0.0, 0.0, 0.0, pattern, tone, tilt, hue, kin)
         shared_ab, var_a = self._shared(b, a)
         shared_ba, var_b = self._shared(a, b)
         gain = float(np.clip(np.sqrt((b.block_var.sum() + NOISE) / (a.block_var.sum() + NOISE)), 0.25, 4.0))
-        shares = []
+        best = (np.inf, 0.0, 0.0)
         for g in (1.0, gain) if tone > 6 or not 0.8 < gain < 1.25 else (1.0,):
             left = np.minimum(_strength((b.block_var[:, None] + g * g * var_a - 2 * g * shared_ab).min(axis=1)), strength_b)
             right = np.minimum(_strength((a.block_var[:, None] + var_b / (g * g) - 2 * shared_ba / g).min(axis=1)), strength_a)
-            shares.append(float(left.sum() + right.sum()) / whole)
-        return Unlikeness(min(shares), pattern, tone, tilt)
+            fresh, gone = float(left.sum()), float(right.sum())
+            best = min(best, ((fresh + gone) / whole, gone / blocks, fresh / blocks))
+        return Unlikeness(*best, pattern, tone, tilt, hue, kin)
 
-    def _shared(self, of: _Patches, source: _Patches) -> tuple[Floats, Floats]:
+    def _shared(self, of: Patches, source: Patches) -> tuple[Floats, Floats]:
         """Covariance of each block of ``of`` with every patch of ``source`` within reach, and those patches' variances."""
-        pixels = self._bh * self._bw
-        product = of.blocks @ source.patches.T
-        return np.take_along_axis(product, self._index, axis=1) / pixels, source.patch_var[self._index]
+        # many small products: a library that shares one large product out to threads would spend more time on that than on the work
+        product = np.matmul(source.windows, of.blocks[:, :, None])[:, :, 0]
+        return product / (self._bh * self._bw), source.window_var
 
 
 def _strength(variance: Floats) -> Floats:
-    out: Floats = np.sqrt(np.maximum(variance - NOISE, 0.0))
+    """Pattern of a block: its standard deviation above noise, bent so that no block counts for more than ``STRONG``."""
+    out: Floats = STRONG * (1 - np.exp(-np.sqrt(np.maximum(variance - NOISE, 0.0)) / STRONG))
     return out
+
+
+def _correlation(a: Floats, b: Floats) -> float:
+    x, y = (a - a.mean()).ravel(), (b - b.mean()).ravel()
+    if min(float(x.std()), float(y.std())) < 1.5:
+        return 0.0
+    return float((x @ y) / np.sqrt((x @ x) * (y @ y)))

@@ -6,74 +6,111 @@ of any length needs the same memory. Must not decode, and must not decide what i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from inversion.likeness import LUMA, Floats, Matcher, Unlikeness
+from inversion.likeness import COLUMNS, LUMA, ROWS, Floats, Matcher, Patches, Unlikeness
 
 _CENTRE_Y, _CENTRE_X = (0.15, 0.78), (0.14, 0.86)
 """The part of the frame that is asked whether it is blank: letterbox, pillarbox and captions lie outside."""
+_TAKEN = 12
+"""Frames kept ready for matching: two megabytes each."""
+_FIGURES = ("step", "shift", "strip", "upper", "mean", "spread", "bright", "contrast", "deviation")
 
 
 class Reel:
     """Frames ``[first, end)`` of a film; every method counts frames from the film's start.
 
+    The figures are arrays over the frames held, index 0 being frame ``first``; all in luma levels (0 to 255):
+
+    ``coarse``: [n, height / 2, width / 2], luma. ``step``: mean absolute change of all channels from the frame before (0 for the
+    film's first). ``shift``: mean absolute change of coarse luma; ``strip`` and ``upper`` the same for the lowest part of the frame, where
+    captions stand, and for the rest. ``mean``, ``spread`` (brightest less darkest), ``contrast`` (standard deviation): of the centre.
+    ``bright``: the brightest pixel above the captions, the whole width. ``deviation``: standard deviation of the whole frame.
+
     Args:
-        width, height: size of the small frames, pixels (multiples of 16 and 12).
+        width, height: size of the small frames, pixels; multiples of 16 and 12.
     """
+
+    step: Floats
+    shift: Floats
+    strip: Floats
+    upper: Floats
+    mean: Floats
+    spread: Floats
+    bright: Floats
+    contrast: Floats
+    deviation: Floats
 
     def __init__(self, width: int, height: int) -> None:
         self._matcher = Matcher(width, height)
-        self._shape = (height, width)
+        self._height, self._width = height, width
         self.first = 0
-        self.luma: Floats = np.empty((0, height, width), np.float32)
-        """[n, height, width], luma 0..255."""
-        self.coarse: Floats = np.empty((0, height // 2, width // 2), np.float32)
-        """Half size again."""
-        self.step: Floats = np.empty(0, np.float32)
-        """[n], mean absolute change of all channels from the frame before, levels; 0 for the film's first frame."""
-        self.mean: Floats = np.empty(0, np.float32)
-        """[n], mean luma of the centre."""
-        self.spread: Floats = np.empty(0, np.float32)
-        """[n], brightest minus darkest pixel of the centre: near 0 on a blank frame."""
-        self.contrast: Floats = np.empty(0, np.float32)
-        """[n], standard deviation of the centre."""
+        self._count = 0
+        self._frames = np.empty((256, height, width, 3), np.uint8)
+        self._coarse = np.empty((256, height // 2, width // 2), np.float32)
+        self._figures = np.empty((len(_FIGURES), 256), np.float32)
         self._last: NDArray[np.uint8] | None = None
-        self._taken: dict[int, object] = {}
+        self._taken: dict[int, Patches] = {}
         self._pairs: dict[tuple[int, int], Unlikeness] = {}
+        self._expose()
 
     @property
     def end(self) -> int:
         """One past the last frame held."""
-        return self.first + len(self.step)
+        return self.first + self._count
 
     def add(self, batch: NDArray[np.uint8]) -> None:
-        """Append frames, shape [k, height, width, 3]."""
-        height, width = self._shape
-        before = self._last if self._last is not None else batch[0]
-        earlier = np.concatenate([before[None], batch[:-1]])
+        """Append frames, uint8 [k, height, width, 3]."""
+        height, width, k = self._height, self._width, len(batch)
+        self._make_room(k)
+        at = slice(self._count, self._count + k)
+        self._frames[at] = batch
+        sums = batch.reshape(k, height // 2, 2, width * 3).sum(axis=2, dtype=np.uint16).reshape(k, height // 2, width // 2, 2, 3)
+        coarse = (sums[..., 0, :] + sums[..., 1, :]).astype(np.float32) @ (LUMA / 4)
+        self._coarse[at] = coarse
+        before = batch[:1] if self._last is None else self._last
+        earlier = np.concatenate([before, batch[:-1]])
         change = np.maximum(batch, earlier) - np.minimum(batch, earlier)
-        luma = batch.astype(np.float32) @ LUMA
-        centre = luma[:, int(height * _CENTRE_Y[0]) : int(height * _CENTRE_Y[1]), int(width * _CENTRE_X[0]) : int(width * _CENTRE_X[1])]
-        flat = centre.reshape(len(batch), -1)
-        self.luma = np.concatenate([self.luma, luma])
-        self.coarse = np.concatenate([self.coarse, luma.reshape(-1, height // 2, 2, width // 2, 2).mean(axis=(2, 4))])
-        self.step = np.concatenate([self.step, change.reshape(len(batch), -1).mean(axis=1, dtype=np.float32)])
-        self.mean = np.concatenate([self.mean, flat.mean(axis=1)])
-        self.spread = np.concatenate([self.spread, flat.max(axis=1) - flat.min(axis=1)])
-        self.contrast = np.concatenate([self.contrast, flat.std(axis=1)])
-        self._last = batch[-1].copy()
+        tail = coarse[:1] if self._last is None else self._coarse[self._count - 1 : self._count]
+        drift = np.abs(coarse - np.concatenate([tail, coarse[:-1]]))
+        tall, wide = coarse.shape[1:]
+        low = int(tall * _CENTRE_Y[1])
+        centre = coarse[:, int(tall * _CENTRE_Y[0]) : low, int(wide * _CENTRE_X[0]) : int(wide * _CENTRE_X[1])].reshape(k, -1)
+        upper, strip = drift[:, :low].mean(axis=(1, 2)), drift[:, low:].mean(axis=(1, 2))
+        self._figures[:, at] = np.stack(
+            [
+                change.reshape(k, -1).sum(axis=1, dtype=np.uint32) / np.float32(height * width * 3),
+                (upper * low + strip * (tall - low)) / tall,
+                strip,
+                upper,
+                centre.mean(axis=1),
+                centre.max(axis=1) - centre.min(axis=1),
+                coarse[:, :low].reshape(k, -1).max(axis=1),
+                centre.std(axis=1),
+                coarse.reshape(k, -1).std(axis=1),
+            ]
+        )
+        self._last = batch[-1:].copy()
+        self._count += k
+        self._expose()
 
     def drop_before(self, frame: int) -> None:
         """Forget all frames before ``frame``."""
-        cut = min(max(frame - self.first, 0), len(self.step))
+        cut = min(max(frame - self.first, 0), self._count)
         if not cut:
             return
+        left = self._count - cut
+        for whole in (self._frames, self._coarse):
+            whole[:left] = whole[cut : self._count].copy()
+        self._figures[:, :left] = self._figures[:, cut : self._count].copy()
         self.first += cut
-        for name in ("luma", "coarse", "step", "mean", "spread", "contrast"):
-            setattr(self, name, getattr(self, name)[cut:].copy())
+        self._count = left
         self._taken = {k: v for k, v in self._taken.items() if k >= self.first}
         self._pairs = {k: v for k, v in self._pairs.items() if min(k) >= self.first}
+        self._expose()
 
     def unlike(self, a: int, b: int) -> Unlikeness:
         """What frames ``a`` and ``b`` do not share (kept for later questions)."""
@@ -82,9 +119,64 @@ class Reel:
             self._pairs[key] = self._matcher.compare(self._patches(a), self._patches(b))
         return self._pairs[key]
 
-    def _patches(self, frame: int):  # type: ignore[no-untyped-def]
+    def distance(self, a: int, b: int) -> float:
+        """Mean absolute difference of two frames at the coarse size, levels: cheap, but blind to motion."""
+        return float(np.abs(self.coarse[a - self.first] - self.coarse[b - self.first]).mean())
+
+    def rough(self, a: int, b: int) -> float:
+        """What :meth:`unlike` would call the unexplained share if nothing could move: never much less than that, and cheap."""
+        pair = self.coarse[np.array([a, b]) - self.first]
+        tall, wide = pair.shape[1] // ROWS, pair.shape[2] // COLUMNS
+        cells = np.concatenate([pair, pair[1:] - pair[:1]]).reshape(3, ROWS, tall, COLUMNS, wide)
+        mean = cells.mean(axis=(2, 4))
+        variance = np.maximum((cells * cells).mean(axis=(2, 4)) - mean * mean, 0)
+        before, after, change = np.sqrt(np.maximum(variance - 1.0, 0))
+        return float((np.minimum(change, before) + np.minimum(change, after)).sum() / max(float((before + after).sum()), 1e-3))
+
+    def nearest(
+        self, low_a: int, end_a: int, low_b: int, end_b: int, allowed: Callable[[int, int], bool] = lambda a, b: True, toll: float = 0.0
+    ) -> tuple[int, int]:
+        """The pair of frames, one from ``[low_a, end_a)``, one from ``[low_b, end_b)``, that differ least at the coarse size.
+
+        ``toll`` (levels) is added for each frame between the two, to prefer near pairs. Ranges are clipped to what is held; if no
+        pair is allowed, the first of each.
+        """
+        a = np.arange(max(low_a, self.first), min(end_a, self.end))
+        b = np.arange(max(low_b, self.first), min(end_b, self.end))
+        early, late = self.coarse[a - self.first], self.coarse[b - self.first]
+        best, pair = np.inf, (int(a[0]), int(b[0]))
+        for i, frame in enumerate(a):
+            apart = np.abs(late - early[i]).mean(axis=(1, 2)) + toll * (b - frame)
+            for j in np.argsort(apart, kind="stable"):
+                if apart[j] >= best:
+                    break
+                if allowed(int(frame), int(b[j])):
+                    best, pair = float(apart[j]), (int(frame), int(b[j]))
+                    break
+        return pair
+
+    def _patches(self, frame: int) -> Patches:
         if frame not in self._taken:
-            if len(self._taken) > 64:
+            if len(self._taken) >= _TAKEN:
                 self._taken.pop(next(iter(self._taken)))
-            self._taken[frame] = self._matcher.take(self.luma[frame - self.first])
+            self._taken[frame] = self._matcher.take(self._frames[frame - self.first])
         return self._taken[frame]
+
+    def _make_room(self, count: int) -> None:
+        need = self._count + count
+        if need <= len(self._frames):
+            return
+        size = max(need, 2 * len(self._frames))
+        for name in ("_frames", "_coarse"):
+            old = getattr(self, name)
+            grown = np.empty((size, *old.shape[1:]), old.dtype)
+            grown[: self._count] = old[: self._count]
+            setattr(self, name, grown)
+        figures = np.empty((len(_FIGURES), size), np.float32)
+        figures[:, : self._count] = self._figures[:, : self._count]
+        self._figures = figures
+
+    def _expose(self) -> None:
+        self.coarse: Floats = self._coarse[: self._count]
+        for name, row in zip(_FIGURES, self._figures, strict=True):
+            setattr(self, name, row[: self._count])

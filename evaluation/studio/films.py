@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -58,11 +59,14 @@ class Stock:
     def __init__(self, rng: Rng, real: list[Picture]) -> None:
         self._rng = rng
         self._real = real
+        self._left: list[int] = []
 
     def take(self) -> Picture:
-        """Another picture, never the one before."""
+        """Another picture; a real one comes again only when all have been used."""
         if self._real and self._rng.random() < 0.6:
-            return self._real[int(self._rng.integers(0, len(self._real)))]
+            if not self._left:
+                self._left = [int(k) for k in self._rng.permutation(len(self._real))]
+            return self._real[self._left.pop()]
         return drawn(self._rng, *WIDE)
 
 
@@ -203,7 +207,9 @@ def crossing(rng: Rng, stock: Stock) -> list[Cutaway]:
     return out
 
 
-def _joined(rng: Rng, stock: Stock, join: Join, make: Callable[[Rng, Stock, int], Scene], lengths: tuple[int, int], holds: tuple[int, int] = (1, 2)) -> list[Cutaway]:
+def _joined(
+    rng: Rng, stock: Stock, join: Join, make: Callable[[Rng, Stock, int], Scene], lengths: tuple[int, int], holds: tuple[int, int] = (1, 2)
+) -> list[Cutaway]:
     out: list[Cutaway] = []
     for index in range(5):
         n = _length(rng, 60, 110)
@@ -283,7 +289,7 @@ def captions(rng: Rng, stock: Stock) -> list[Cutaway]:
         if rng.random() < 0.3:
             scene = Slide((15, 15, 18), (TextLine(_phrase(rng), 0.1, 0.35, 0.1),))
         marks = sorted({0, n, *(int(k) for k in rng.integers(8, n - 8, 3))})
-        lines = [(a, b, _phrase(rng)) for a, b in zip(marks, marks[1:], strict=False)]
+        lines = [(a, b, _phrase(rng)) for a, b in pairwise(marks)]
         out.append(Cutaway(Captioned(scene, lines, boxed=bool(rng.random() < 0.3)), n))
     return out
 

@@ -35,7 +35,13 @@ def fractal(rng: np.random.Generator, width: int, height: int, roughness: float 
         weight *= roughness
         cells *= 2
     low, high = out.min(), out.max()
-    return (out - low) / max(float(high - low), 1e-6)
+    level: NDArray[np.float32] = (out - low) / max(float(high - low), 1e-6)
+    return level
+
+
+def _levels(picture: NDArray[np.float32]) -> Picture:
+    out: Picture = np.clip(picture, 0, 255).astype(np.uint8)
+    return out
 
 
 def _colour(rng: np.random.Generator, low: int = 0, high: int = 256) -> tuple[int, int, int]:
@@ -57,7 +63,7 @@ def landscape(rng: np.random.Generator, width: int, height: int) -> Picture:
         mask = np.arange(height)[:, None] > top[None, :]
         ground = _mix(_colour(rng, 0, 200), _colour(rng, 0, 200), fractal(rng, width, height, 0.7))
         picture[mask] = ground[mask]
-    return np.clip(picture, 0, 255).astype(np.uint8)
+    return _levels(picture)
 
 
 def still_life(rng: np.random.Generator, width: int, height: int) -> Picture:
@@ -75,7 +81,7 @@ def still_life(rng: np.random.Generator, width: int, height: int) -> Picture:
             draw.rectangle(box, fill=_colour(rng))
     image = image.filter(ImageFilter.GaussianBlur(float(rng.uniform(0.3, 1.6))))
     grain = fractal(rng, width, height, 0.9)[..., None] * 40 - 20
-    return np.clip(np.asarray(image, np.float32) + grain, 0, 255).astype(np.uint8)
+    return _levels(np.asarray(image, np.float32) + grain)
 
 
 def figure(rng: np.random.Generator, width: int, height: int) -> Picture:
@@ -91,7 +97,7 @@ def figure(rng: np.random.Generator, width: int, height: int) -> Picture:
     for side in (-0.3, 0.3):
         draw.ellipse((cx + side * unit - 4, height - 3.3 * unit - 3, cx + side * unit + 4, height - 3.3 * unit + 3), fill=(20, 20, 20))
     grain = fractal(rng, width, height, 0.9)[..., None] * 30 - 15
-    return np.clip(np.asarray(image.filter(ImageFilter.GaussianBlur(1.0)), np.float32) + grain, 0, 255).astype(np.uint8)
+    return _levels(np.asarray(image.filter(ImageFilter.GaussianBlur(1.0)), np.float32) + grain)
 
 
 def drawn(rng: np.random.Generator, width: int, height: int) -> Picture:
@@ -101,7 +107,7 @@ def drawn(rng: np.random.Generator, width: int, height: int) -> Picture:
 
 def darkened(picture: Picture, gain: float, lift: float = 0.0) -> Picture:
     """The same picture under another exposure: ``value * gain + lift``."""
-    return np.clip(picture.astype(np.float32) * gain + lift, 0, 255).astype(np.uint8)
+    return _levels(picture.astype(np.float32) * gain + lift)
 
 
 def from_folder(folder: Path, width: int, height: int) -> list[Picture]:

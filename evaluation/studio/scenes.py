@@ -44,7 +44,8 @@ class Camera:
         if self.blur == 1:
             return self._sample(at, size)
         parts = [self._sample(at + k / (2 * self.blur), size).astype(np.float32) for k in range(self.blur)]
-        return np.clip(np.mean(parts, axis=0) + 0.5, 0, 255).astype(np.uint8)
+        out: Picture = np.clip(np.mean(parts, axis=0) + 0.5, 0, 255).astype(np.uint8)
+        return out
 
     def _sample(self, at: float, size: Size) -> Picture:
         width, height = size
@@ -164,7 +165,9 @@ class Slide:
             draw.rectangle((x * size[0], y * size[1], (x + w) * size[0], (y + h) * size[1]), fill=colour)
         for line in self.lines:
             if at >= line.since:
-                draw.text((line.x * size[0], line.y * size[1]), line.text, fill=line.colour, font=font(line.height * size[1], self.font_path))
+                draw.text(
+                    (line.x * size[0], line.y * size[1]), line.text, fill=line.colour, font=font(line.height * size[1], self.font_path)
+                )
         return np.asarray(image)
 
 
@@ -207,7 +210,8 @@ class Lit:
 
     def frame(self, at: int, size: Size) -> Picture:
         factor, lift = self.gain(at)
-        return np.clip(self.scene.frame(at, size).astype(np.float32) * factor + lift, 0, 255).astype(np.uint8)
+        out: Picture = np.clip(self.scene.frame(at, size).astype(np.float32) * factor + lift, 0, 255).astype(np.uint8)
+        return out
 
 
 @dataclass(frozen=True)
@@ -221,7 +225,8 @@ class Grainy:
     def frame(self, at: int, size: Size) -> Picture:
         rng = np.random.default_rng([self.seed, at % (2**31)])
         noise = rng.normal(0, self.sigma, (size[1], size[0], 1))
-        return np.clip(self.scene.frame(at, size).astype(np.float32) + noise, 0, 255).astype(np.uint8)
+        out: Picture = np.clip(self.scene.frame(at, size).astype(np.float32) + noise, 0, 255).astype(np.uint8)
+        return out
 
 
 @dataclass(frozen=True)
@@ -246,7 +251,8 @@ class Flashing:
         for f in self.flashes:
             if f.at <= at < f.at + f.frames:
                 mixed = picture.astype(np.float32) * (1 - f.share) + np.asarray(f.colour, np.float32) * f.share
-                return np.clip(mixed, 0, 255).astype(np.uint8)
+                lit: Picture = np.clip(mixed, 0, 255).astype(np.uint8)
+                return lit
         return picture
 
 
