@@ -57,7 +57,7 @@ class Bench:
         for subject in job.subjects:
             own = [c for c in made.changes if c.subject == subject]
             if job.mend is MendCode.RERETRIEVE:
-                own.append(shot_change(subject, "excluded_clips", excluded(self.state, subject)))
+                own.append(shot_change(subject, "excluded_clips", excluded(self.state, subject, job)))
             candidate = apply(self.state, own)
             old, had = product_quality(self.state, subject, product, self.env)
             new, has = product_quality(candidate, subject, product, self.env)

@@ -25,7 +25,7 @@ class InspectionLimits(Frozen):
     silent_lufs: float = Field(default=-50.0, description="quieter than this is silence, LUFS")
     clipped_share: float = Field(default=0.002, description="share of samples at full scale; speech engines leave none")
     loudness_tolerance_lu: float = Field(default=4.0, description="distance of a narration from the configured loudness, LU")
-    loudness_min_us: int = Field(default=800_000, description="shorter tracks have no meaningful loudness, microseconds")
+    loudness_min_us: int = Field(default=450_000, description="shorter tracks have no meaningful loudness, microseconds")
     duration_tolerance_us: int = Field(
         default=60_000, description="recorded and measured length of a sound may differ by this, microseconds"
     )
@@ -37,12 +37,17 @@ class InspectionLimits(Frozen):
     # assets
     repeat_distance: int = Field(default=1, description="the same clip this close is an error, further away a warning; shots")
     hold_max_us: int = Field(default=1_500_000, description="longest time a clip shorter than its slot may stand still, microseconds")
+    hold_error_us: int = Field(default=5_000_000, description="standing still longer is an error if a free clip is longer, microseconds")
     rank_gap: float = Field(default=0.35, description="how far the chosen clip may rank behind the best one (replay.ranking), 0 to 1")
 
     # renders
     black_excess: float = Field(default=0.30, description="share of black frames beyond that of the clip and graphic it was made from")
-    frozen_excess: float = Field(default=0.35, description="share of still time beyond that of the clip and graphic it was made from")
-    still_excess_us: int = Field(default=800_000, description="... and that still time must be at least this long, microseconds")
+    black_luma: float = Field(default=0.5, description="... and a black render has less than this share of their mean brightness")
+    still_excess_us: int = Field(default=800_000, description="still time beyond that of its sources that raises suspicion, microseconds")
+    motion_looks: int = Field(default=9, description="pictures at which a suspected render is compared with its clip")
+    motion_min: float = Field(default=1.0, description="luma change between two looks that counts as motion of the clip, 0 to 255")
+    motion_kept: float = Field(default=0.2, description="share of the clip's change that a healthy render shows at least")
+    motion_lost: float = Field(default=0.5, description="share of the clip's moving intervals that a frozen render does not show")
 
     # embedded judge
     text_wrong: float = Field(default=0.60, description="a slot read back below this similarity is wrong, 0 to 1")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -27,6 +28,11 @@ from schemas.media import MediaInfo
 from schemas.storyboard import TextBox
 
 T = TypeVar("T")
+
+MOTION_SIDE = 160
+"""Longest side of pictures that are compared for motion, pixels."""
+
+_LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 KEPT = 4096
 """Remembered measurements; frames are not kept, only what was read in them."""
@@ -83,6 +89,16 @@ class Measurements:
             return Still(image, reader.read(image), reader.name)
 
         return self._once(("still", ref.sha256, str(at_us), str(max_side), reader.name), take)
+
+    def motion(self, ref: ArtifactRef, times_us: tuple[int, ...], env: ToolEnv) -> tuple[float, ...]:
+        """Mean absolute luma change (0 to 255) between the pictures at successive times; one value less than times."""
+
+        def take() -> tuple[float, ...]:
+            pictures = grab_frames(env.store.path(ref.sha256), self.info(ref, env), env.sandbox, times_us, MOTION_SIDE)
+            luma = [p.astype(np.float32) @ _LUMA for p in pictures]
+            return tuple(float(np.abs(b - a).mean()) for a, b in pairwise(luma))
+
+        return self._once(("motion", ref.sha256, *map(str, times_us)), take)
 
     def _once(self, key: tuple[str, ...], take: Callable[[], T]) -> T:
         with self._lock:

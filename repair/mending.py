@@ -12,8 +12,10 @@ from functools import cache
 from typing import Any
 
 from repair.checks.assets import free_clips
+from repair.checks.plan import covered_us, slot_us
 from repair.findings import FILM
 from repair.inspect import mends_tried, open_defects
+from repair.limits import LIMITS
 from repair.taxonomy import RANK, TAXONOMY
 from replay.config import ReplayConfig
 from replay.contents import MendItem
@@ -23,7 +25,9 @@ from replay.state import apply, shot_change
 from replay.tool import Contents, Tool, ToolEnv
 from schemas.contract import ContentRequest, ToolContract
 from schemas.state import ProductionState
-from schemas.verdict import Defect, MendCode
+from schemas.verdict import Defect, DefectCode, MendCode
+
+TOO_SHORT = DefectCode.ASSET_TOO_SHORT.value
 
 OFFERED = 12
 """Defects that one repair call takes on at most: the critic sees them all in one request."""
@@ -55,6 +59,8 @@ class Job:
     tool: Tool
     arguments: dict[str, Any]
     subjects: tuple[str, ...]
+    too_short: frozenset[str] = frozenset()
+    """Subjects whose clip is to be replaced because it was too short: shorter ones than the longest free clip are no help."""
 
 
 def in_scope(state: ProductionState, scope: str) -> tuple[Defect, ...]:
@@ -110,7 +116,8 @@ def jobs(state: ProductionState, mends: Sequence[MendItem], shown: Mapping[str, 
     for mend in BORROWED:
         subjects = subjects_of(mends, shown, mend)
         if subjects and mend is not MendCode.RERENDER:
-            out.append(_job(mend, _in_order(state, subjects)))
+            short = {str(shown[m.defect_id]["subject"]) for m in mends if m.mend is mend and shown[m.defect_id]["code"] == TOO_SHORT}
+            out.append(_job(mend, _in_order(state, subjects), frozenset(short)))
     return tuple(out)
 
 
@@ -123,14 +130,21 @@ def working_state(state: ProductionState, job: Job) -> ProductionState:
     """The state a borrowed tool sees: an excluded clip for a new search, the rest as it is."""
     if job.mend is not MendCode.RERETRIEVE:
         return state
-    return apply(state, [shot_change(sid, "excluded_clips", excluded(state, sid)) for sid in job.subjects])
+    return apply(state, [shot_change(sid, "excluded_clips", excluded(state, sid, job)) for sid in job.subjects])
 
 
-def excluded(state: ProductionState, shot_id: str) -> tuple[str, ...]:
-    """Excluded clips of a shot, the present one among them."""
+def excluded(state: ProductionState, shot_id: str, job: Job) -> tuple[str, ...]:
+    """Excluded clips of a shot after a search for another: the present one; and where that was too short, all that would be so too."""
     shot = state.shots[shot_id]
-    clip = () if shot.asset is None or shot.asset.clip_id in shot.excluded_clips else (shot.asset.clip_id,)
-    return (*shot.excluded_clips, *clip)
+    out = list(shot.excluded_clips)
+    if shot.asset is not None:
+        out.append(shot.asset.clip_id)
+    if shot_id in job.too_short:
+        to_fill = (slot_us(state, shot_id) or shot.planned.target_duration_us) - covered_us(state, shot_id)
+        longest = max((c.duration_us for c in free_clips(state, shot_id)), default=0)
+        enough = min(to_fill, longest) - LIMITS.hold_max_us
+        out += [c.clip_id for c in state.film.task.pool if c.duration_us < enough]
+    return tuple(dict.fromkeys(out))
 
 
 def next_request(state: ProductionState, work: Sequence[Job], contents: Contents, env: ToolEnv) -> tuple[Job, ContentRequest] | None:
@@ -195,9 +209,9 @@ def borrowed_tools() -> dict[str, Tool]:
     return {t.contract.name: t for t in base_tools()}
 
 
-def _job(mend: MendCode, subjects: tuple[str, ...]) -> Job:
+def _job(mend: MendCode, subjects: tuple[str, ...], too_short: frozenset[str] = frozenset()) -> Job:
     tool = borrowed_tools()[BORROWED[mend]]
-    return Job(mend, tool, _arguments(tool.contract, subjects), subjects)
+    return Job(mend, tool, _arguments(tool.contract, subjects), subjects, too_short)
 
 
 def _arguments(contract: ToolContract, subjects: tuple[str, ...]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ MEANING: dict[MendCode, str] = {
     MendCode.RENARRATE: "speak the shot's text again",
     MendCode.RERENDER: "render the shot again from the same clip, graphic and length",
     MendCode.REFILL_SLOTS: "fill the shot's template again and render the graphic",
-    MendCode.RERETRIEVE: "exclude the shot's clip and choose another",
+    MendCode.RERETRIEVE: "exclude the shot's clip, and if it was too short all that are, and choose another",
     MendCode.NEW_MUSIC: "choose the background track again",
     MendCode.RETIME: "set the planned length to what the narration needs",
     MendCode.ACCEPT: "leave it as a known warning",
@@ -156,7 +156,8 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         ),
         DefectSpec(
             code.ASSET_TOO_SHORT, p.ASSET, "shot",
-            f"the clip is so much shorter than its slot that the picture stands still over {at.hold_max_us // ms} ms",
+            f"the clip is so much shorter than its slot that the picture stands still over {at.hold_max_us // ms} ms "
+            f"(an error over {at.hold_error_us // ms} ms if a longer clip is free)",
             "warning", (p.ASSET, *picture), (mend.RERETRIEVE, mend.ACCEPT), False,
             "the clip ends before its slot does",
         ),
@@ -194,13 +195,15 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         ),
         DefectSpec(
             code.RENDER_BLACK, p.RENDER, "shot",
-            f"the share of black frames exceeds that of its clip and graphic by {at.black_excess:g}",
+            f"the share of black frames exceeds that of its clip and graphic by {at.black_excess:g}, and it has less than "
+            f"{at.black_luma:g} of their brightness",
             "error", picture, (mend.RERENDER, mend.RERETRIEVE), True,
             "the picture was lost in rendering",
         ),
         DefectSpec(
             code.RENDER_FROZEN, p.RENDER, "shot",
-            f"the share of still time exceeds that of its clip and graphic by {at.frozen_excess:g} and {at.still_excess_us // ms} ms",
+            f"it stands still over {at.still_excess_us // ms} ms longer than its clip and graphic explain, and compared with its clip at "
+            f"{at.motion_looks} moments at least {at.motion_lost:.0%} of the clip's motion is missing",
             "error", picture, (mend.RERENDER, mend.RERETRIEVE, mend.ACCEPT), False,
             "the picture stands still although its clip moves",
         ),

@@ -9,7 +9,7 @@ from repair.findings import Finding, found
 from repair.limits import LIMITS, InspectionLimits
 from replay import lineage
 from replay.embed import Vectors
-from replay.ranking import rank_clips
+from replay.ranking import LENGTH, TEXT, rank_clips
 from replay.tool import ToolEnv
 from schemas.state import PoolClip, ProductionState
 from schemas.verdict import DefectCode
@@ -64,7 +64,10 @@ def _repeated(state: ProductionState, sid: str, limits: InspectionLimits) -> Ite
 
 
 def _mismatch(state: ProductionState, sid: str, vectors: Vectors, env: ToolEnv, limits: InspectionLimits) -> Iterator[Finding]:
-    """Rank the pool again as retrieval would now, and see how far behind the best clip the chosen one lies."""
+    """Rank the pool again as retrieval would now, and see how far behind the best clip the chosen one lies.
+
+    That another shot has the same clip does not count here: repetition is a finding of its own.
+    """
     shot = state.shots[sid]
     if shot.asset is None:
         return
@@ -80,10 +83,10 @@ def _mismatch(state: ProductionState, sid: str, vectors: Vectors, env: ToolEnv, 
     chosen = next((r for r in ranked if r.clip.clip_id == shot.asset.clip_id), None)
     if chosen is None:
         return
-    best = ranked[0]
-    gap = best.score - chosen.score
+    best, own = ranked[0], TEXT * chosen.likeness + LENGTH * chosen.length
+    gap = best.score - own
     if gap > limits.rank_gap:
-        words = f"ranks at {chosen.score:.2f} for its query, clip {best.clip.clip_id} at {best.score:.2f}; allowed gap {limits.rank_gap:g}"
+        words = f"ranks at {own:.2f} for its query, clip {best.clip.clip_id} at {best.score:.2f}; allowed gap {limits.rank_gap:g}"
         context = {
             "query": shot.asset.query[:160], "clip": chosen.clip.clip_id, "clip_text": chosen.clip.text[:160],
             "better": best.clip.clip_id, "better_text": best.clip.text[:160],
@@ -102,5 +105,10 @@ def _short(state: ProductionState, sid: str, clip: PoolClip, limits: InspectionL
     hold = seen - clip.duration_us
     if hold > limits.hold_max_us:
         words = f"clip of {clip.duration_us // 1000} ms has to fill {seen // 1000} ms; it may stand still {limits.hold_max_us // 1000} ms"
-        context = {"clip_ms": clip.duration_us // 1000, "to_fill_ms": seen // 1000}
-        yield found(DefectCode.ASSET_TOO_SHORT, sid, words, hold / 1e6, limits.hold_max_us / 1e6, artifact=clip.ref.sha256, context=context)
+        longest = max((c.duration_us for c in free_clips(state, sid) if c.clip_id != clip.clip_id), default=0)
+        helps = min(longest, seen) >= clip.duration_us + limits.hold_max_us
+        context = {"clip_ms": clip.duration_us // 1000, "to_fill_ms": seen // 1000, "longest_free_ms": longest // 1000}
+        yield found(
+            DefectCode.ASSET_TOO_SHORT, sid, words, hold / 1e6, limits.hold_max_us / 1e6, artifact=clip.ref.sha256,
+            severity="error" if hold > limits.hold_error_us and helps else "warning", context=context,
+        )  # fmt: skip

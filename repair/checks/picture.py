@@ -21,10 +21,11 @@ from schemas.verdict import DefectCode
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Shares of a slot that may be black or still, given the clip and the graphic that fill it."""
+    """What the clip and the graphic that fill a slot explain: shares of it that are black or still, and its mean brightness (0 to 1)."""
 
     black: float
     still: float
+    luma: float
 
 
 def picture_findings(
@@ -44,7 +45,7 @@ def expected_shares(state: ProductionState, shot_id: str, env: ToolEnv, measured
     """
     shot, item, rate = state.shots[shot_id], item_of(state, shot_id), state.film.task.frame_rate
     if item is None or item.frames == 0:
-        return Expected(0.0, 0.0)
+        return Expected(0.0, 0.0, 0.0)
     slot = rate.us_at(item.frames)
     card = covered_us(state, shot_id)
     parts: list[tuple[int, Expected]] = []
@@ -52,14 +53,42 @@ def expected_shares(state: ProductionState, shot_id: str, env: ToolEnv, measured
         parts.append((card, _over(shot.decoration.ref, card, env, measured)))
     if shot.asset is not None and slot > card:
         parts.append((slot - card, _over(shot.asset.ref, slot - card, env, measured)))
-    return Expected(sum(us * e.black for us, e in parts) / slot, sum(us * e.still for us, e in parts) / slot)
+    return Expected(
+        black=sum(us * e.black for us, e in parts) / slot,
+        still=sum(us * e.still for us, e in parts) / slot,
+        luma=sum(us * e.luma for us, e in parts) / slot,
+    )
 
 
 def _over(ref: ArtifactRef, length_us: int, env: ToolEnv, measured: Measurements) -> Expected:
     """Shares over a length that plays a source once and then holds its last frame."""
     m = measured.video(ref, env)
     played = min(m.duration_us, length_us)
-    return Expected(m.black_share, (m.frozen_share * played + length_us - played) / length_us)
+    return Expected(m.black_share, (m.frozen_share * played + length_us - played) / length_us, m.mean_luma)
+
+
+def motion_lost(
+    state: ProductionState, shot_id: str, env: ToolEnv, measured: Measurements, limits: InspectionLimits = LIMITS
+) -> tuple[int, int]:
+    """Compare a render with its clip at several moments: intervals in which the clip moves, and those of them in which the render does not.
+
+    The comparison is of the same moments of the same footage, so it holds however little the footage moves. Without a clip in the picture
+    there is nothing to compare: (0, 0).
+    """
+    shot, item, rate = state.shots[shot_id], item_of(state, shot_id), state.film.task.frame_rate
+    if shot.render is None or shot.asset is None or item is None:
+        return 0, 0
+    card = covered_us(state, shot_id)
+    rendered = measured.video(shot.render.ref, env).duration_us
+    played = min(measured.video(shot.asset.ref, env).duration_us, min(rate.us_at(item.frames), rendered) - card)
+    if played < limits.still_excess_us:
+        return 0, 0
+    steps = limits.motion_looks
+    times = tuple((played - 2 * rate.us_at(1)) * n // (steps - 1) + rate.us_at(1) // 2 for n in range(steps))
+    clip = measured.motion(shot.asset.ref, times, env)
+    seen = measured.motion(shot.render.ref, tuple(t + card for t in times), env)
+    moving = [(c, s) for c, s in zip(clip, seen, strict=True) if c >= limits.motion_min]
+    return len(moving), sum(1 for c, s in moving if s < limits.motion_kept * c)
 
 
 def _render(state: ProductionState, sid: str, env: ToolEnv, measured: Measurements, limits: InspectionLimits) -> Iterator[Finding]:
@@ -79,19 +108,23 @@ def _render(state: ProductionState, sid: str, env: ToolEnv, measured: Measuremen
         "clip": shot.asset.clip_id if shot.asset else None,
         "graphic": shot.decoration.template if shot.decoration else None,
         "mean_luma": round(m.mean_luma, 3),
+        "expected_luma": round(expected.luma, 3),
         "expected_black": round(expected.black, 3),
         "expected_still": round(expected.still, 3),
     }
-    if m.black_share - expected.black > limits.black_excess:
+    if m.black_share - expected.black > limits.black_excess and m.mean_luma < limits.black_luma * expected.luma:
         words = (
             f"{m.black_share:.0%} of the frames black, its sources explain {expected.black:.0%}; allowed excess {limits.black_excess:.0%}"
         )
         limit = expected.black + limits.black_excess
         yield found(DefectCode.RENDER_BLACK, sid, words, m.black_share, limit, artifact=artifact, context=context)
         return
-    still = m.frozen_share - expected.still
-    if still > limits.frozen_excess and still * m.duration_us > limits.still_excess_us:
-        allowed = f"its sources explain {expected.still:.0%}; allowed excess {limits.frozen_excess:.0%}"
-        words = f"still for {m.frozen_share:.0%} of its length, {allowed}"
-        limit = expected.still + limits.frozen_excess
-        yield found(DefectCode.RENDER_FROZEN, sid, words, m.frozen_share, limit, artifact=artifact, context=context)
+    if (m.frozen_share - expected.still) * m.duration_us > limits.still_excess_us:
+        moving, lost = motion_lost(state, sid, env, measured, limits)
+        if lost and lost / moving >= limits.motion_lost:
+            words = (
+                f"still for {m.frozen_share:.0%} of its length, its sources explain {expected.still:.0%}; "
+                f"{lost} of {moving} moving intervals of the clip are missing, limit {limits.motion_lost:.0%}"
+            )
+            more = {**context, "moving_intervals": moving, "lost_intervals": lost}
+            yield found(DefectCode.RENDER_FROZEN, sid, words, lost / moving, limits.motion_lost, artifact=artifact, context=more)
