@@ -6,6 +6,7 @@ in replay.lineage alone. Pure.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -93,10 +94,27 @@ _LACKING: dict[Fact, Callable[[ProductionState], tuple[str, ...]]] = {
     Fact.DELIVERY: lambda s: _film(_delivered(s)),
 }
 
-_MEMORY: OrderedDict[int, tuple[ProductionState, dict[Fact, tuple[str, ...]]]] = OrderedDict()
-"""Answers for the last few states, by identity: a state is immutable, and one step asks the same facts several times."""
-
 _REMEMBERED = 8
+
+
+class _Memory(threading.local):
+    """Answers for the last few states of this thread, by identity: a state is immutable, and one step asks the same facts often."""
+
+    def __init__(self) -> None:
+        self.entries: OrderedDict[int, tuple[ProductionState, dict[Fact, tuple[str, ...]]]] = OrderedDict()
+
+    def of(self, state: ProductionState) -> dict[Fact, tuple[str, ...]]:
+        """What is known of a state."""
+        entry = self.entries.get(id(state))
+        if entry is None or entry[0] is not state:
+            entry = (state, {})
+            self.entries[id(state)] = entry
+            while len(self.entries) > _REMEMBERED:
+                self.entries.popitem(last=False)
+        return entry[1]
+
+
+_MEMORY = _Memory()
 
 
 def lacking(fact: Fact, state: ProductionState) -> tuple[str, ...]:
@@ -106,13 +124,7 @@ def lacking(fact: Fact, state: ProductionState) -> tuple[str, ...]:
         Shot ids, segment names (``g02``, for the shot plan), or ``('film',)``; empty when the fact holds. Per-shot facts of a film
         without shots lack ``('film',)``: nothing has been made of nothing.
     """
-    entry = _MEMORY.get(id(state))
-    if entry is None or entry[0] is not state:
-        entry = (state, {})
-        _MEMORY[id(state)] = entry
-        while len(_MEMORY) > _REMEMBERED:
-            _MEMORY.popitem(last=False)
-    known = entry[1]
+    known = _MEMORY.of(state)
     if fact not in known:
         known[fact] = _LACKING[fact](state)
     return known[fact]

@@ -21,6 +21,7 @@ from replay.contexts import build_context, orchestrator_calls, prompts_digest, r
 from replay.registry import Registry
 from replay.suite import Retried, Suite
 from replay.tool import Contents, Product, Refusal, Tool, ToolEnv
+from replay.views import clip
 from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.blocker import Blocker, BlockerCode
 from schemas.canonical import Sha256, canonical_bytes, digest_of
@@ -35,6 +36,8 @@ FaultFilter = Callable[[int, str, Product, ToolEnv, ProductionState], tuple[Prod
 """Called with call index, tool, verified product, environment and state; returns the product to commit and what it put into it."""
 
 DELIVERY_TOOL = facts.PRODUCERS[Fact.DELIVERY][0]
+MAX_NAME = 80
+"""Characters of a tool name that nobody knows, in records."""
 MAX_PARTS = 256
 """Contents one call may ask for; more is a fault of the tool."""
 
@@ -208,9 +211,8 @@ class Runtime:
         checked = checks.orchestrator(output, self._state, self.registry, self.suite.config)
         if not isinstance(checked, checks.ToolCall):
             tool = self.registry.get(output.tool) if output.tool else None
-            return _Turn(
-                ObservationStatus.REFUSED, output.tool, tool.contract.version if tool else None, blockers=checked, orchestrator_call=None
-            )
+            name = clip(output.tool, MAX_NAME) if output.tool else None
+            return _Turn(ObservationStatus.REFUSED, name, tool.contract.version if tool else None, blockers=checked)
         return self._advance(checked.tool, dict(checked.arguments), (), len(self._calls))
 
     def _fill(self, output: RoleOutput, pending: Pending) -> _Turn:

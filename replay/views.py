@@ -43,6 +43,9 @@ EVIDENCE_CHARS = 24_000
 _LADDER = ((400, 200), (200, 100), (120, 60), (80, 40), (60, 20), (40, 10), (24, 4))
 """Longest text and longest list, tried in this order until a value fits."""
 
+QUIET_FIELDS = frozenset({"pending", "inspected"})
+"""Fields whose changes say nothing to a role: bookkeeping of the runtime and of inspections."""
+
 _SHOT_ID = re.compile(r"s\d{3,4}")
 
 SHOWN_FACTS = (
@@ -245,9 +248,10 @@ def changed_view(changed: Iterable[str], order: Sequence[str]) -> dict[str, str]
     film: list[str] = []
     for name in changed:
         subject, _, field = name.partition(".")
+        if field in QUIET_FIELDS:
+            continue
         if subject == "film":
-            if field != "pending":
-                film.append(field)
+            film.append(field)
         else:
             by_field.setdefault(field, []).append(subject)
     out = {field: ranges(ids, order) for field, ids in sorted(by_field.items())}
@@ -290,7 +294,8 @@ def relevant_shots(state: ProductionState, calls: Sequence[Call]) -> list[str]:
     latest = calls[-1].observation
     for blocker in latest.blockers:
         wanted.update(dict.fromkeys(_SHOT_ID.findall(blocker.subject + " " + blocker.message)))
-    wanted.update(dict.fromkeys(s for name in latest.changed if (s := name.partition(".")[0]) != "film"))
+    named = [name.partition(".") for name in latest.changed]
+    wanted.update(dict.fromkeys(subject for subject, _, field in named if subject != "film" and field not in QUIET_FIELDS))
     wanted.update(dict.fromkeys(sid for sid in order if state.shots[sid].open_defects))
     lack: dict[str, None] = {}
     for fact in (Fact.ASSETS, Fact.NARRATION, Fact.DECORATIONS, Fact.RENDERS):
