@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from media.command import Sandbox
+from media.probe import probe
 from media.sandbox import open_sandbox
+from schemas.media import MediaInfo
 from tests.media.clips import FAST, make, picture, tone
 
 
@@ -26,3 +28,9 @@ def reel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def film(sandbox: Sandbox, reel: Path) -> Path:
     """Two seconds, 160x90, 25 fps, with a tone."""
     return make(sandbox, reel / "film.mp4", [*picture(), *tone(), *FAST, "-c:a", "aac", "-shortest"])
+
+
+@pytest.fixture(scope="session")
+def film_info(film: Path, sandbox: Sandbox) -> MediaInfo:
+    """What the probe says of it."""
+    return probe(film, sandbox)
