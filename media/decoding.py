@@ -88,7 +88,7 @@ def pictures(
     argv = (
         *_opening(source, seek_us),
         *("-map", f"0:{source.stream}", "-vf", filters, "-fps_mode", "passthrough", "-enc_time_base", "1:1000000000"),
-        *("-c:v", "rawvideo", "-f", "nut", "-write_index", "0", "pipe:1"),
+        *("-c:v", "rawvideo", *_TO_PIPE),
     )
     for _, pts, _, data in _packets(sandbox, _command(source, argv, limits), frame_bytes):
         if len(data) != frame_bytes:
@@ -108,7 +108,7 @@ def first_stamps(picture: Source, sound: int, sandbox: Sandbox, rate: int, limit
         *_opening(picture, None),
         *("-map", f"0:{picture.stream}", "-map", f"0:{sound}", "-vf", f"{_stamping(picture)},scale=16:16,format=gray"),
         *("-fps_mode", "passthrough", "-enc_time_base:v", "1:1000000000", "-af", _sound_chain(rate)),
-        *("-c:v", "rawvideo", "-c:a", "pcm_s16le", "-muxing_queue_data_threshold", "1", "-f", "nut", "-write_index", "0", "pipe:1"),
+        *("-c:v", "rawvideo", "-c:a", "pcm_s16le", "-muxing_queue_data_threshold", "1", *_TO_PIPE),
     )
     found: dict[int, int] = {}
     packets = _packets(sandbox, _command(picture, argv, limits), 1 << 24, small=True)
@@ -195,6 +195,9 @@ class _End:
     packets: int
     fault: BaseException | None
 
+
+_TO_PIPE = ("-map_metadata", "-1", "-f", "nut", "-write_index", "0", "pipe:1")
+"""Titles and tags stay behind: they may be long, and nobody reads them there."""
 
 _Packet = tuple[int, int, Fraction, bytes]
 

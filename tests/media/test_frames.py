@@ -37,7 +37,8 @@ def test_a_part_of_a_film(film: Path, film_info: MediaInfo, sandbox: Sandbox) ->
 @pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.ts", "a.avi", "a.mpg", "a.flv"])
 def test_the_first_picture_is_at_zero_in_every_container(sandbox: Sandbox, tmp_path: Path, name: str) -> None:
     codec = {"a.avi": ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p"], "a.mpg": ["-c:v", "mpeg2video"], "a.flv": ["-c:v", "flv"]}.get(name, FAST)
-    argv = [*picture(1.0), *tone(1.0), *codec, "-c:a", "mp2" if name == "a.mpg" else "libmp3lame", "-ar", "44100"]
+    sound = [] if name == "a.avi" else tone(1.0)  # beside MP3 ffmpeg's AVI writer leaves out a picture's place
+    argv = [*picture(1.0), *sound, *codec, "-c:a", "mp2" if name == "a.mpg" else "libmp3lame", "-ar", "44100"]
     if name in ("a.mkv", "a.ts"):
         argv += ["-output_ts_offset", "3"]
     frames = _all(make(sandbox, tmp_path / name, argv), sandbox)
