@@ -151,20 +151,7 @@ def samples(source: Source, sandbox: Sandbox, rate: int, limits: Limits = DECODE
     Raises: as :func:`pictures`.
     """
     chain = _sound_chain(rate)
-    argv = (
-        *_opening(source, None),
-        "-map",
-        f"0:{source.stream}",
-        "-af",
-        chain,
-        "-c:a",
-        "pcm_s16le",
-        "-f",
-        "nut",
-        "-write_index",
-        "0",
-        "pipe:1",
-    )
+    argv = (*_opening(source, None), "-map", f"0:{source.stream}", "-af", chain, "-c:a", "pcm_s16le", *_TO_PIPE)
     for _, pts, base, data in _packets(sandbox, _command(source, argv, limits), 1 << 24):
         yield Piece(round(pts * base * US) - OFFSET_S * US, data)
 
