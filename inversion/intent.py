@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from inversion.language import NO_SPACES
 from inversion.lexicon import MOODS
 from inversion.terms import key_phrases, stem, terms
+from inversion.transcript import is_wide
 from schemas.storyboard import BoardShot, Evidence, Spotlight
 
 _STATEMENT = 240
 _QUERY = 200
+_OWN_WORDS = 5
 _PHRASES = 4
 _SCREEN_PHRASES = 2
+_LEGIBLE = 0.8
+"""Confidence from which on-screen text may shape a query."""
 _FAST, _SLOW = 2.9, 1.9
 """Words a second of brisk and of slow narration (characters a second, halved, in languages without spaces)."""
 _MANY_CUTS, _FEW_CUTS = 12.0, 4.0
@@ -33,14 +37,15 @@ def shorten(text: str, limit: int) -> str:
 
 
 def communicates(narration: str, statement: str, spotlight: Spotlight | None, evidence: Evidence) -> str:
-    """What a shot must get across, as one line: its card, and the sentence spoken over it; what is seen where nothing is spoken."""
+    """What a shot must get across, as one line: its card, and what is spoken over it (the whole sentence where the shot holds only a few
+    words of it); what is seen where nothing is spoken."""
     parts: list[str] = []
     if spotlight is not None:
         shown = ", ".join(v for v in spotlight.slots.values() if v)
         parts.append(
             f"{spotlight.kind.value.replace('_', ' ')}: {shorten(shown, 100)}" if shown else spotlight.kind.value.replace("_", " ")
         )
-    said = statement or narration
+    said = narration if len(narration.split()) >= _OWN_WORDS or sum(map(is_wide, narration)) >= 2 * _OWN_WORDS else statement or narration
     if said.strip():
         parts.append(shorten(said, _STATEMENT - sum(len(p) + 3 for p in parts)))
     elif evidence.caption:
@@ -57,7 +62,7 @@ def visual_query(narration: str, sentence: str, evidence: Evidence, language: st
     found = key_phrases(narration, language, weights, _PHRASES)
     if len(found) < 2 and sentence:
         found += key_phrases(sentence, language, weights, _PHRASES)
-    screen = " \n".join(b.text for b in evidence.text if b.confidence >= 0.6)
+    screen = " \n".join(b.text for b in evidence.text if b.confidence >= _LEGIBLE)
     found += key_phrases(screen, language, weights, _SCREEN_PHRASES)
     out = ""
     seen: list[str] = []

@@ -6,7 +6,7 @@ A stage: typed input in, ``Done`` or ``Rejected`` out. Writes artifacts (key fra
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from inversion.evidence import gather_evidence
 from inversion.given import from_sidecar
 from inversion.listen import transcribe
 from inversion.rows import storyboard_rows
-from inversion.shots import detect_shots
+from inversion.shots import DetectedShot, detect_shots
 from inversion.sidecar import Sidecar, read_sidecar
 from inversion.spotlight import find_spotlights
 from inversion.storyboard import build_storyboard
@@ -60,7 +60,7 @@ class _Stopped(Exception):
 class _Seen:
     """What the eyes found."""
 
-    shots: Sequence[object]
+    shots: tuple[DetectedShot, ...]
     evidence: list[Evidence]
 
 

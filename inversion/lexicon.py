@@ -47,7 +47,16 @@ FILLERS = frozenset(
         "s t now really actually just also because while during before after above below between again further once over "
         "under until against being having doing shall may might must well going go get got make makes made like thing things "
         "way want know see look say says said think okay ok right yes yeah oh um uh much many lot kind sort even still back "
-        "down off through around let "
+        "down off through around let although though however therefore thus hence yet never ever always often perhaps maybe "
+        "rather quite nearly almost about anyone everyone someone nobody anything everything something nothing another "
+        "either neither whether within without upon among toward towards across along behind beside besides except since "
+        "unless whose whom which whatever whenever wherever come comes came goes gone went taken takes took put puts set "
+        "sets called call calls become becomes became seem seems seemed appear appears use uses used using try tries tried "
+        "give gives given gave keep keeps kept wants wanted need needs needed tell tells told talk talks ask asks asked "
+        "happen happens happened start starts started begin begins began end ends ended able enough less least best better "
+        "good little first second last next several various certain different possible important main part parts sorts "
+        "example examples instance case cases time times day days year years today tomorrow yesterday later soon ago already "
+        "one two three four five six seven eight nine ten "
     ).split()
 )
 """English words beyond the function words that say nothing of the subject."""
