@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +45,9 @@ SEEK_MARGIN_US = {"ogg": 10_000_000, "asf": 5_000_000, "flv": 5_000_000}
 """Containers without a dependable index: start decoding this much earlier."""
 TEXT_CHARS = 600
 EXTRA_SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".m4v", ".avi", ".ts")
+
+CUTTERS = 2
+"""Clips cut at once; each encodes with one thread."""
 
 Note = Callable[[str], None]
 
@@ -86,9 +91,15 @@ def cut_pool(
     clips: list[PoolClip] = []
     with tempfile.TemporaryDirectory(prefix="pool-") as scratch:
         cutter = _Cutter(sandbox, store, config, Path(scratch))
-        for n, cut in enumerate(cuts):
-            note(f"cutting clip {n + 1} of {len(cuts)}")
-            clips.append(cutter.clip(source, storyboard.media, cut, licence=licence, attribution=attribution, origin="source"))
+
+        def one(cut: _Cut) -> PoolClip:
+            return cutter.clip(source, storyboard.media, cut, licence=licence, attribution=attribution, origin="source")
+
+        with ThreadPoolExecutor(max_workers=CUTTERS) as workers:
+            for n, clip in enumerate(workers.map(one, cuts)):
+                clips.append(clip)
+                if (n + 1) % 5 == 0 or n + 1 == len(cuts):
+                    note(f"cut {n + 1} of {len(cuts)} clips")
         if config.retrieval.extra_folder is not None:
             clips += _extra_clips(Path(config.retrieval.extra_folder), cutter, sandbox, config, note)
     return tuple({c.clip_id: c for c in reversed(clips)}[i] for i in dict.fromkeys(c.clip_id for c in clips))
@@ -100,6 +111,7 @@ class _Cutter:
     def __init__(self, sandbox: Sandbox, store: ArtifactStore, config: ReplayConfig, scratch: Path) -> None:
         self.sandbox, self.store, self.config, self.scratch = sandbox, store, config, scratch
         self._straightened: dict[str, tuple[Path, MediaInfo]] = {}
+        self._lock = threading.Lock()
 
     def clip(self, path: Path, info: MediaInfo, cut: _Cut, *, licence: str, attribution: str | None, origin: str) -> PoolClip:
         """One clip, cut now or earlier."""
@@ -151,6 +163,10 @@ class _Cutter:
 
     def _straight(self, path: Path, info: MediaInfo, size: tuple[int, int]) -> tuple[Path, MediaInfo]:
         """The film with a clock that can be sought in: pictures and times as decoded, from the first picture on. Made once a pool."""
+        with self._lock:
+            return self._straightened_film(path, info, size)
+
+    def _straightened_film(self, path: Path, info: MediaInfo, size: tuple[int, int]) -> tuple[Path, MediaInfo]:
         if info.sha256 not in self._straightened:
             folder = self.scratch / f"straight-{len(self._straightened)}"
             folder.mkdir()
