@@ -133,7 +133,9 @@ _held: dict[Path, set[tuple[object, ...]]] = {}
 
 def _staged_file(source: Path, info: os.stat_result, job: Job) -> Path:
     """A link to, or else a copy of, one file, kept while this process lives and the file does not change."""
-    key = (source, info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+    key: tuple[object, ...] = (source, info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+    if not _readable(info):  # what is copied may change in place; a link would change this time itself
+        key = (*key, info.st_ctime_ns)
     with _copies_lock:
         _held.setdefault(job.root, set()).add(key)
         if key in _copies:
