@@ -42,6 +42,7 @@ def run_episode(
         context = runtime.context()
         observation = runtime.step(policy.act(context))
         note(_line(runtime, context.role.value, observation.tool, observation.status))
+    runtime.suite.store.sync()
     trajectory = trajectory_of(runtime, policy.name, policy.seed, config_digest=config_digest)
     return trajectory if link is None else trajectory.model_copy(update={"repairs": link(trajectory)})
 

@@ -338,13 +338,17 @@ class Runtime:
     # -- committing ------------------------------------------------------------------------------------------------------------
 
     def _commit(self, output: RoleOutput, turn: _Turn, *, last: bool = False) -> Observation:
-        """Make a turn part of the run: context, snapshot, then the journal line, then memory."""
+        """Make a turn part of the run: context, snapshot, then the journal line, then memory.
+
+        Only the journal line and the tool's products are durable at once; contexts and snapshots follow from them, and are made durable
+        together at the end of the run (``ArtifactStore.sync``).
+        """
         suite = self.suite
         index = len(self._calls)
-        context_ref = suite.store.put_json(self.context().visible(), ArtifactKind.CONTEXT)
+        context_ref = suite.store.put_json(self.context().visible(), ArtifactKind.CONTEXT, later=True)
         changes = fold.normal(turn.changes)
         state = fold.apply(self._state, changes)
-        snapshot = suite.snapshots.save(state) if changes else self._snapshot
+        snapshot = suite.snapshots.save(state, later=True) if changes else self._snapshot
         digest = suite.snapshots.digest(state) if changes else self._digest
         observation = Observation(
             status=turn.status,
@@ -409,15 +413,15 @@ class Runtime:
             call = Call.model_validate(record["call"])
             if call.call_index != len(self._calls):
                 raise SchemaMismatch("journal_gap", f"the journal holds call {call.call_index} where {len(self._calls)} was expected")
+            context = self.suite.store.put_json(self.context().visible(), ArtifactKind.CONTEXT, later=True)
             self._state = fold.apply(self._state, call.changes)
+            snapshot = self.suite.snapshots.save(self._state, later=True)
             self._calls.append(call)
-        if self._calls:
-            self._digest = self.suite.snapshots.digest(self._state)
-            if self._calls[-1].state_after != self._digest:
-                raise DigestMismatch(
-                    "journal_digest", "the journal's calls fold to another state than they recorded", "start the run afresh"
-                )
-            self._snapshot = self.suite.snapshots.save(self._state)
+            self._context = None
+            if (context.sha256, snapshot) != (call.context_sha256, call.snapshot_after):
+                what = f"call {call.call_index} of the journal folds to another state than it recorded"
+                raise DigestMismatch("journal_digest", what, "start the run afresh")
+            self._digest, self._snapshot = self.suite.snapshots.digest(self._state), snapshot
 
 
 def _storable(output: RoleOutput) -> RoleOutput:

@@ -60,6 +60,7 @@ class ArtifactStore:
         self._temp = self.root / "tmp"
         self._folders: set[str] = set()
         self._verified: dict[Sha256, tuple[int, int, int]] = {}
+        self._unsynced: dict[Sha256, None] = {}
         with self._latch.writing(f"making {self.root.name}"):
             durable.make_folder(self._temp)
 
@@ -68,25 +69,30 @@ class ArtifactStore:
 
     # -- writing ---------------------------------------------------------------------------------------------------------------
 
-    def put_bytes(self, data: bytes, kind: ArtifactKind, media_type: str) -> ArtifactRef:
+    def put_bytes(self, data: bytes, kind: ArtifactKind, media_type: str, *, later: bool = False) -> ArtifactRef:
         """Store bytes; durable on return. Bytes that are there already are not written again.
+
+        Args:
+            later: visible at once, durable only after :meth:`sync`. For bytes that a durable record can make again (the contexts and
+                snapshots of a run whose journal is durable).
 
         Raises:
             StorageFull, StorageFault: nothing was acknowledged.
         """
-        return self.put_many([(data, kind, media_type)])[0]
+        return self.put_many([(data, kind, media_type)], later=later)[0]
 
-    def put_json(self, value: Any, kind: ArtifactKind) -> ArtifactRef:
-        """Store a record or JSON-like value as canonical JSON.
+    def put_json(self, value: Any, kind: ArtifactKind, *, later: bool = False) -> ArtifactRef:
+        """Store a record or JSON-like value as canonical JSON; ``later`` as in :meth:`put_bytes`.
 
         Raises:
             SchemaMismatch: the value cannot be JSON.
             StorageFull, StorageFault: nothing was acknowledged.
         """
-        return self.put_bytes(json_bytes(value), kind, JSON_TYPE)
+        return self.put_bytes(json_bytes(value), kind, JSON_TYPE, later=later)
 
-    def put_many(self, items: Iterable[tuple[bytes, ArtifactKind, str]]) -> list[ArtifactRef]:
-        """Store several values with one fsync per folder; all durable on return, refs in the order given.
+    def put_many(self, items: Iterable[tuple[bytes, ArtifactKind, str]], *, later: bool = False) -> list[ArtifactRef]:
+        """Store several values with one fsync per folder; all durable on return (``later`` as in :meth:`put_bytes`), refs in the order
+        given.
 
         Raises:
             StorageFull, StorageFault: nothing was acknowledged.
@@ -97,16 +103,41 @@ class ArtifactStore:
             for data, kind, media_type in items:
                 name = sha256_bytes(data)
                 refs.append(ArtifactRef(sha256=name, kind=kind, media_type=media_type, size_bytes=len(data)))
-                if name not in fresh and not self._holds(name):
+                if name not in fresh and not self._holds(name, later=later):
                     fresh[name] = data
             moves = []
             for name, data in fresh.items():
-                temp, _, _ = durable.write_temp(self._temp, [data])
-                moves.append((temp, self._place(name)))
-            durable.publish(moves)
+                temp, _, _ = durable.write_temp(self._temp, [data], sync=not later)
+                moves.append((temp, self._place(name, sync=not later)))
+            durable.publish(moves, sync=not later)
             for name in fresh:
                 self._verified[name] = _stamp(self._file(name))
+                if later:
+                    self._unsynced[name] = None
         return refs
+
+    def sync(self) -> None:
+        """Make everything that was stored ``later`` durable.
+
+        Raises:
+            StorageFull, StorageFault: nothing was acknowledged.
+        """
+        with self._latch.writing("making artifacts durable"):
+            self._settle(list(self._unsynced))
+
+    def _settle(self, names: list[Sha256]) -> None:
+        folders: dict[Path, None] = {}
+        for name in names:
+            file = self._file(name)
+            durable.fsync_file(file)
+            folders[file.parent] = None
+        if folders:
+            folders[self.root] = None
+        for folder in folders:
+            durable.fsync_folder(folder)
+        for name in names:
+            self._verified[name] = _stamp(self._file(name))
+            del self._unsynced[name]
 
     def put_file(self, path: Path, kind: ArtifactKind, media_type: str, *, take: bool = False) -> ArtifactRef:
         """Store the bytes of a regular file; a later write to the original does not change the store.
@@ -136,19 +167,25 @@ class ArtifactStore:
         durable.fsync_file(temp)
         return (temp, *durable.digest_file(temp))
 
-    def _place(self, name: Sha256) -> Path:
+    def _place(self, name: Sha256, *, sync: bool = True) -> Path:
         folder = self.root / name[:2]
-        if name[:2] not in self._folders:
+        if not sync:
+            if not folder.is_dir():
+                folder.mkdir(exist_ok=True)
+                folder.chmod(durable.FOLDER_MODE)
+        elif name[:2] not in self._folders:
             durable.make_folder(folder)
             durable.fsync_folder(self.root)  # another process may have made it and died before its fsync
             self._folders.add(name[:2])
         return folder / name
 
-    def _holds(self, name: Sha256) -> bool:
-        """The right bytes are there and durable. Renews the time stamp that garbage collection goes by."""
+    def _holds(self, name: Sha256, *, later: bool = False) -> bool:
+        """The right bytes are there and, unless ``later``, durable. Renews the time stamp that garbage collection goes by."""
         file = self._file(name)
         if not file.is_file():
             return False
+        if name in self._unsynced and not later:
+            self._settle([name])
         if self._verified.get(name) != _stamp(file):
             if durable.digest_file(file)[0] != name:
                 return False  # damaged: the caller has the right bytes and replaces it

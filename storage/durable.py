@@ -131,8 +131,8 @@ def fsync_file(path: Path) -> None:
         os.close(fd)
 
 
-def write_temp(folder: Path, chunks: Iterable[bytes]) -> tuple[Path, Sha256, int]:
-    """Write bytes under a temporary name and fsync them.
+def write_temp(folder: Path, chunks: Iterable[bytes], *, sync: bool = True) -> tuple[Path, Sha256, int]:
+    """Write bytes under a temporary name and fsync them, unless ``sync`` is False: then the caller must before it promises anything.
 
     Returns:
         path, sha256 and number of bytes as written.
@@ -148,8 +148,9 @@ def write_temp(folder: Path, chunks: Iterable[bytes]) -> tuple[Path, Sha256, int
             write_all(fd, chunk)
             digest.update(chunk)
             size += len(chunk)
-        hit("fsync", temp)
-        os.fsync(fd)
+        if sync:
+            hit("fsync", temp)
+            os.fsync(fd)
     except BaseException:
         os.close(fd)
         temp.unlink(missing_ok=True)
@@ -165,14 +166,14 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def publish(moves: Iterable[tuple[Path, Path]]) -> None:
-    """Rename finished, fsynced files to their places and fsync each folder once."""
+def publish(moves: Iterable[tuple[Path, Path]], *, sync: bool = True) -> None:
+    """Rename finished, fsynced files to their places and fsync each folder once (unless ``sync`` is False, as for write_temp)."""
     folders: dict[Path, None] = {}
     for temp, final in moves:
         hit("rename", f"{temp}\n{final}")
         temp.replace(final)
         folders[final.parent] = None
-    for folder in folders:
+    for folder in folders if sync else ():
         fsync_folder(folder)
 
 

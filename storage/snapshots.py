@@ -54,8 +54,11 @@ class SnapshotStore:
         film, task, shots = self._digests_of(state)
         return _state_digest(state.schema_version, film, task, shots)
 
-    def save(self, state: ProductionState) -> str:
+    def save(self, state: ProductionState, *, later: bool = False) -> str:
         """Store a state; durable on return. Only records that are new are written.
+
+        Args:
+            later: visible at once, durable after ``store.sync()`` (see ArtifactStore.put_bytes).
 
         Returns:
             the snapshot id: 'snp_' and the sha256 of the manifest artifact (schemas.snapshot.Snapshot). Equal states have equal ids.
@@ -84,9 +87,11 @@ class SnapshotStore:
         name = sha256_bytes(body)
         if name not in self._saved:
             items = [(data, ArtifactKind.RECORD, JSON_TYPE) for data in new.values()]
-            self.store.put_many([*items, (body, ArtifactKind.SNAPSHOT, JSON_TYPE)])
+            self.store.put_many([*items, (body, ArtifactKind.SNAPSHOT, JSON_TYPE)], later=later)
             self._saved.update(new)
             self._saved.add(name)
+        if not later:
+            self.store.sync()
         return f"snp_{name}"
 
     def manifest(self, snapshot_id: str) -> Snapshot:

@@ -283,6 +283,17 @@ def test_a_run_goes_on_where_its_journal_ends(folder: Path, stop: int) -> None:
     assert trajectory_of(resumed, "x", 0) == trajectory_of(whole, "x", 0)
 
 
+def test_contexts_and_snapshots_lost_with_the_power_are_made_again_from_the_journal(folder: Path) -> None:
+    journal = Journal(folder / "journal")
+    before = drive(runtime(folder, journal=journal), stop_after=3)
+    journal.close()
+    lost = {c.context_sha256 for c in before.calls} | {c.snapshot_after.removeprefix("snp_") for c in before.calls}
+    for name in lost:
+        (before.suite.store.root / name[:2] / name).write_bytes(b"torn")
+    resumed = runtime(folder, journal=Journal(folder / "journal"))
+    assert all(resumed.suite.store.read(name) for name in lost)
+
+
 def test_a_delivery_attempt_that_a_kill_prevented_is_made_on_resumption(folder: Path) -> None:
     journal = Journal(folder / "journal")
     run = planned(runtime(folder, budget=3, journal=journal))

@@ -163,3 +163,27 @@ def test_write_file_shows_the_old_bytes_or_all_of_the_new(tmp_path: Path, monkey
     with pytest.raises(StorageFault):
         durable.write_file(target, b"new and longer")
     assert target.read_bytes() == b"old"
+
+
+def test_what_is_stored_later_is_visible_at_once_and_durable_after_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ArtifactStore(tmp_path)
+    done: list[str] = []
+    monkeypatch.setattr(durable, "fault_point", lambda operation, _path: done.append(operation))
+    ref = store.put_bytes(b"made again if lost", ArtifactKind.CONTEXT, "text/plain", later=True)
+    assert store.read(ref.sha256) == b"made again if lost"
+    assert done == ["write", "rename"]
+    done.clear()
+    store.sync()
+    assert done == ["fsync", "fsync_folder", "fsync_folder"]
+    done.clear()
+    store.sync()
+    assert done == []
+
+
+def test_storing_again_at_once_makes_durable_what_was_stored_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ArtifactStore(tmp_path)
+    store.put_bytes(b"x", ArtifactKind.CONTEXT, "text/plain", later=True)
+    done: list[str] = []
+    monkeypatch.setattr(durable, "fault_point", lambda operation, _path: done.append(operation))
+    store.put_bytes(b"x", ArtifactKind.CONTEXT, "text/plain")
+    assert "fsync" in done
