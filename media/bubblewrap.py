@@ -29,6 +29,9 @@ SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MOST_TMP_FILES = 200_000
 """Entries a run may make in its private /tmp; their kernel memory is not part of any process."""
 
+MOST_PROCESSES_OF_ALL = 16_384
+"""Processes of all runs together, as far as they belong to one uid; what one run may have is in its limits."""
+
 SHM_BYTES = 256 * MIB
 """Size of /dev/shm inside."""
 
@@ -155,7 +158,9 @@ def launch(command: Command, job: Job, bound: dict[str, Path], *, capture: bool)
     Raises:
         SandboxUnavailable: a program of the sandbox is missing.
     """
-    launcher, prlimit = _launcher(), _inside(find_program("prlimit"))
+    drop, bwrap, prlimit = _drop(), find_program("bwrap"), find_program("prlimit")
+    outside = limiter(prlimit, command.limits, MOST_PROCESSES_OF_ALL)
+    inside = limiter(_inside(prlimit), command.limits, command.limits.processes)
     status_read, status_write = os.pipe2(os.O_CLOEXEC)
     filter_fd = _memory_file("seccomp", filter_bytes())
     args_fd = -1
@@ -164,7 +169,7 @@ def launch(command: Command, job: Job, bound: dict[str, Path], *, capture: bool)
         args_fd = _memory_file("args", b"".join(os.fsencode(arg) + b"\0" for arg in args))
         tree = _Namespace()
         child = subprocess.Popen(  # noqa: S603
-            [*launcher, "--args", str(args_fd), "--", *limiter(prlimit, command.limits), *command.argv],
+            [*drop, *outside, bwrap, "--args", str(args_fd), "--", *inside, *command.argv],
             stdin=subprocess.PIPE if command.stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -239,20 +244,18 @@ def _bubblewrap_args(command: Command, job: Job, bound: dict[str, Path], filter_
     return args
 
 
-def _launcher() -> list[str]:
-    """What comes before bubblewrap's own options. As root, first become uid 65534 on the host: then the namespace's owner is nobody too."""
-    drop = (
-        [find_program("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--"]
-        if privileged()
-        else []
-    )
-    return [*drop, find_program("bwrap")]
+def _drop() -> list[str]:
+    """What comes first when we are root: become uid 65534 on the host, so that the namespace's owner is nobody too."""
+    if not privileged():
+        return []
+    return [find_program("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--"]
 
 
-def limiter(prlimit: str, limits: Limits) -> list[str]:
+def limiter(prlimit: str, limits: Limits, processes: int) -> list[str]:
     """The command that sets the rlimits and goes on as its arguments say. Never above what the host allows us.
 
-    It runs inside the namespace, where the count of processes is this run's own.
+    It runs twice: outside, so that bubblewrap's own first process inside, which a command could take over, is bound too; and inside,
+    where the count of processes is this run's own.
     """
 
     def capped(which: int, wanted: int) -> int:
@@ -264,7 +267,7 @@ def limiter(prlimit: str, limits: Limits) -> list[str]:
         prlimit,
         f"--fsize={capped(resource.RLIMIT_FSIZE, limits.file_bytes)}",
         f"--data={capped(resource.RLIMIT_DATA, limits.data_bytes)}",
-        f"--nproc={capped(resource.RLIMIT_NPROC, limits.processes)}",
+        f"--nproc={capped(resource.RLIMIT_NPROC, processes)}",
         f"--nofile={capped(resource.RLIMIT_NOFILE, limits.open_files)}",
         f"--cpu={cpu - 1}:{cpu}",
         f"--core={capped(resource.RLIMIT_CORE, 1)}",  # 1 byte also keeps a core_pattern pipe from being fed

@@ -176,6 +176,7 @@ def _grab_selected(
     origin = _origin_us(source, video)
     reach = max(100_000, 5 * US * video.rate.den // (2 * video.rate.num))
     windows = "+".join(f"between(pts,{stamp(origin + at - reach)},{stamp(origin + at + 1) - 1})" for at in times)
+    windows += f"+gte(pts,{stamp(origin + times[-1] + 1)})"  # one picture too many tells that decoding can end
     chain = _chain(video, *size, gray=False)
     seek = None if source.jumps or times[0] <= reach else origin + times[0]
     found: dict[int, NDArray[np.uint8]] = {}

@@ -86,7 +86,7 @@ def launch_plain(command: Command, job: Job, bound: dict[str, Path], *, capture:
             (job.inputs / name).write_text(where.rewrite(content.decode()))
     try:
         child = subprocess.Popen(  # noqa: S603
-            [*limiter(find_program("prlimit"), command.limits), *(where.rewrite(word) for word in command.argv)],
+            [*limiter(find_program("prlimit"), command.limits, command.limits.processes), *(where.rewrite(word) for word in command.argv)],
             stdin=subprocess.PIPE if command.stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

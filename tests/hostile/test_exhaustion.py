@@ -101,6 +101,19 @@ def test_descriptors_are_bounded(sandbox: Sandbox, tmp_path: Path) -> None:
     assert done.stdout.split() == [b"64", b"64"]
 
 
+def test_the_first_process_inside_is_bound_too(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A command can write into the memory of bubblewrap's own process inside; that must not free it of the limits."""
+    limits = Limits(data_bytes=300 * MIB, file_bytes=64 * MIB, open_files=64, cpu_s=9)
+    done = sandbox.run(Command(argv=("cat", "/proc/1/limits"), limits=limits), tmp_path)
+    hard = {line[:25].strip(): line[26:].split()[1] for line in done.stdout.decode().splitlines()[1:]}
+    assert hard["Max data size"] == str(300 * MIB)
+    assert hard["Max file size"] == str(64 * MIB)
+    assert hard["Max open files"] == "64"
+    assert hard["Max cpu time"] == "10"
+    assert hard["Max core file size"] == "1"
+    assert int(hard["Max processes"]) <= 16_384
+
+
 def test_stderr_flood_is_cut_in_the_middle(sandbox: Sandbox, tmp_path: Path) -> None:
     script = "echo first >&2; head -c 3000000 /dev/zero | tr '\\0' x >&2; echo last >&2"
     done = sandbox.run(Command(argv=("/bin/sh", "-c", script)), tmp_path)
