@@ -68,6 +68,8 @@ def _judgement(finding: dict[str, Any]) -> dict[str, Any]:
     if not finding["fact"]:
         if code is DefectCode.SPOTLIGHT_TEXT_WRONG and finding["value"] >= finding["limit"]:
             confirmed = not _misread(context.get("slots", ()))
+        elif code is DefectCode.NARRATION_TRUNCATED and "end_level_db" in context:
+            confirmed = context["sign"] == "rate" or _hurried(context)
         elif code is DefectCode.ASSET_REPEATED and context.get("free_clips", 1) == 0:
             severity = "warning"
     if finding["standing"] == "accepted":
@@ -80,6 +82,12 @@ def _misread(slots: Any) -> bool:
     return all(
         abs(len(s["read"]) - len(s["expected"])) <= MISREAD * max(1, len(s["expected"])) for s in slots if s["similarity"] < 1.0
     ) and bool(slots)
+
+
+def _hurried(context: dict[str, Any]) -> bool:
+    """A track that breaks off lacks words unless it is known to be spoken no faster than the others."""
+    rate, usual = context["rate"], context["usual_rate"]
+    return rate is None or usual is None or bool(rate >= 1.1 * usual)
 
 
 def _severity(evidence: dict[str, Any]) -> dict[str, Any]:

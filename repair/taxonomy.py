@@ -131,7 +131,8 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         DefectSpec(
             code.NARRATION_TRUNCATED, p.NARRATION, "shot",
             f"the track speaks its text {at.rate_factor:g} times faster than the film's median, or faster than {at.rate_max:g} units a "
-            f"second, or is over {at.duration_tolerance_us // ms} ms shorter than its record says",
+            f"second, or breaks off above {at.end_level_db:g} dB of its own level, or is over {at.duration_tolerance_us // ms} ms shorter "
+            "than its record says",
             "error", (p.NARRATION, p.TIMELINE, *picture), (mend.RENARRATE,), False,
             "the end of the text is not spoken",
         ),

@@ -105,8 +105,8 @@ def _narration(
             DefectCode.NARRATION_TRUNCATED, sid, words, missing / 1e6, limits.duration_tolerance_us / 1e6,
             artifact=artifact, hard=True, context=context,
         )  # fmt: skip
-    elif sid in rates:
-        yield from _rate(sid, env, measured, limits, rates, state, context)
+    else:
+        yield from _cut_off(state, sid, env, measured, limits, rates, context)
     wanted = env.config.mix.narration_lufs
     if m.loudness_lufs is not None and m.duration_us >= limits.loudness_min_us:
         away = abs(m.loudness_lufs - wanted)
@@ -118,24 +118,36 @@ def _narration(
             )  # fmt: skip
 
 
-def _rate(
+def _cut_off(
+    state: ProductionState,
     sid: str,
     env: ToolEnv,
     measured: Measurements,
     limits: InspectionLimits,
     rates: dict[str, float],
-    state: ProductionState,
     context: dict[str, object],
 ) -> Iterator[Finding]:
+    """Two signs of a missing end: the text goes by too fast, or the sound breaks off while it is loud."""
     track = state.shots[sid].narration
     if track is None:
         return
-    peers = [rate for other, rate in rates.items() if other != sid]
+    rate = rates.get(sid)
+    peers = [r for other, r in rates.items() if other != sid]
     usual = median(peers) if len(peers) >= limits.rate_peers else None
     limit = min(limits.rate_max, usual * limits.rate_factor) if usual else limits.rate_max
-    if rates[sid] > limit:
+    end = round(measured.track_end(track.ref, env).level_db, 1)
+    more = {
+        **context,
+        "units": speech_units(state.shots[sid].planned.text),
+        "rate": None if rate is None else round(rate, 1),
+        "usual_rate": None if usual is None else round(usual, 1),
+        "end_level_db": end,
+        "sign": "rate" if rate is not None and rate > limit else "end",
+    }
+    if rate is not None and rate > limit:
         against = f"the film's median is {usual:.1f}" if usual else "no other tracks to compare with"
-        words = f"text spoken at {rates[sid]:.1f} units a second, limit {limit:.1f}; {against}"
-        end = round(measured.track_end(track.ref, env).level_db, 1)
-        more = {**context, "units": speech_units(state.shots[sid].planned.text), "end_level_db": end}
-        yield found(DefectCode.NARRATION_TRUNCATED, sid, words, rates[sid], limit, artifact=track.ref.sha256, context=more)
+        words = f"text spoken at {rate:.1f} units a second, limit {limit:.1f}; {against}; ends at {end:g} dB"
+        yield found(DefectCode.NARRATION_TRUNCATED, sid, words, rate, limit, artifact=track.ref.sha256, context=more)
+    elif end > limits.end_level_db:
+        words = f"breaks off at {end:g} dB of its own level, a spoken text fades below {limits.end_level_db:g} dB"
+        yield found(DefectCode.NARRATION_TRUNCATED, sid, words, end, limits.end_level_db, artifact=track.ref.sha256, context=more)

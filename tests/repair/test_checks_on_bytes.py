@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from media.ffmpeg import house_audio, run_ffmpeg
+from repair.checks.sound import narration_findings
 from repair.fault_kinds import EXECUTION_KINDS, KINDS
 from repair.findings import Finding
 from repair.inspect import examine, judge_score, product_quality
-from repair.measurements import Measurements
+from repair.measurements import MEASURED, Measurements
 from repair.spoil import SPOILERS
 from repair.taxonomy import Product
 from replay.state import apply, film_change, shot_change
@@ -169,3 +170,15 @@ def test_a_faulty_product_has_a_lower_quality(studio: Studio, kind: str, product
     faulty, seen = product_quality(spoiled(studio, kind), SPOTLIGHT, product, studio.env)
     assert faulty < healthy
     assert KINDS[kind].symptoms[0] in seen
+
+
+@pytest.mark.parametrize("text", ["And.", "Three, two, one."])
+def test_a_short_track_that_breaks_off_is_truncated(studio: Studio, text: str) -> None:
+    """A word or two have no reliable rate; that the sound stops while it is loud gives it away."""
+    planned = studio.state.shots["s001"].planned.model_copy(update={"text": text})
+    state = studio.do(apply(studio.state, [shot_change("s001", "planned", planned)]), "synthesize_narration", {"shots": "s001"})
+    assert [f.code for f in narration_findings(state, ["s001"], studio.env, MEASURED)] == []
+    cut = SPOILERS["narration_truncated"](state, "s001", studio.env)
+    assert cut is not None
+    broken = apply(state, [shot_change("s001", "narration", cut.value)])
+    assert [f.code for f in narration_findings(broken, ["s001"], studio.env, MEASURED)] == [Code.NARRATION_TRUNCATED]

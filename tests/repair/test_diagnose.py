@@ -28,6 +28,10 @@ def finding(code: Code, standing: str = "new", **fields: Any) -> dict[str, Any]:
     return {**made.evidence(), "standing": standing, "mends_tried": []}
 
 
+def broken_off(**context: Any) -> dict[str, Any]:
+    return finding(Code.NARRATION_TRUNCATED, context={"end_level_db": -3.0, **context})
+
+
 def defect(code: Code, severity: str = "error", subject: str = "s001", tried: tuple[str, ...] = ()) -> dict[str, Any]:
     return {
         "defect_id": f"def_{code.value}_{subject}",
@@ -51,6 +55,10 @@ def test_no_findings_no_judgements() -> None:
         (finding(Code.ASSET_REPEATED, severity="error", context={"free_clips": 0}), True, "warning"),
         (finding(Code.ASSET_REPEATED, severity="error", context={"free_clips": 3}), True, "error"),
         (finding(Code.RENDER_FROZEN, standing="accepted"), True, "warning"),
+        (broken_off(sign="rate", rate=30.0, usual_rate=14.0), True, "error"),
+        (broken_off(sign="end", rate=None, usual_rate=14.0), True, "error"),
+        (broken_off(sign="end", rate=16.0, usual_rate=14.0), True, "error"),
+        (broken_off(sign="end", rate=14.0, usual_rate=14.0), False, "error"),  # a voice that ends hard
         (
             finding(
                 Code.SPOTLIGHT_TEXT_WRONG, value=0.8, limit=0.6,
