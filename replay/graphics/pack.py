@@ -182,6 +182,29 @@ def _sizes(entry: PackTemplate, slots: Mapping[str, str], width: int, height: in
     return out
 
 
+def room(entry: PackTemplate, slot: Slot, width: int, height: int, *, han: bool) -> int:
+    """Characters of a slot that an ordinary text may have on this canvas: its limit, or less where the layout is narrow.
+
+    Args:
+        han: the text is written in Han characters.
+    """
+    group = next((g for g in entry.groups if slot.name in g.slots), None)
+    if group is None:
+        return slot.max_chars
+    share = 1 if group.each else len(group.slots)
+    low, high = 1, slot.max_chars
+    while low < high:
+        n = (low + high + 1) // 2
+        text = "山" * n if han else ("mountain " * (n // 9 + 1))[:n]
+        short = min(width, height)
+        w, h = entry.size(width, height)
+        if group.fit([text] * share, shape_of(width, height), (w * 100 / short, h * 100 / short)) is None:
+            high = n - 1
+        else:
+            low = n
+    return low
+
+
 def fitted(entry: PackTemplate, slots: Mapping[str, str], width: int, height: int) -> dict[str, float]:
     """Text size of each group in units of a hundredth of the short side. Call :func:`check_fill` first."""
     return {group.name: size if size is not None else group.size[1] for group, size in _sizes(entry, slots, width, height)}

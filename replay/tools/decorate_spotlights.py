@@ -7,7 +7,7 @@ from typing import Any
 
 from replay import facts
 from replay.contents import FillItem, Fills, content_schema
-from replay.graphics.pack import PackTemplate, check_fill, clean, load_pack
+from replay.graphics.pack import PackTemplate, check_fill, clean, load_pack, room
 from replay.graphics.project import build_project
 from replay.graphics.render import RATE, font_folders, render_card, renderer_version
 from replay.measured import measured_video
@@ -77,7 +77,7 @@ class DecorateSpotlights:
             content_schema=content_schema("fills"),
             evidence={
                 "shots": rows,
-                "templates": [_offer(entry) for entry in load_pack().values() if entry.template.kind.value in kinds],
+                "templates": [_offer(entry, state) for entry in load_pack().values() if entry.template.kind.value in kinds],
                 "language": state.film.task.language,
             },
         )
@@ -135,10 +135,14 @@ def _row(state: ProductionState, sid: str) -> dict[str, Any]:
     return row
 
 
-def _offer(entry: PackTemplate) -> dict[str, Any]:
-    """A template as the generator sees it."""
-    t = entry.template
-    slots = [{"name": s.name, "is": s.description, "max_chars": s.max_chars, "required": s.required} for s in t.slots]
+def _offer(entry: PackTemplate, state: ProductionState) -> dict[str, Any]:
+    """A template as the generator sees it; its limits are those of the film's canvas and script."""
+    t, task = entry.template, state.film.task
+    han = task.language.startswith("zh")
+    slots = [
+        {"name": s.name, "is": s.description, "max_chars": room(entry, s, task.width, task.height, han=han), "required": s.required}
+        for s in t.slots
+    ]
     return {"template": t.name, "kind": t.kind.value, "placement": t.placement, "slots": slots}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from replay.graphics.fonts import choose_fonts
 from replay.graphics.layout import line_count, shape_of, width_em
-from replay.graphics.pack import bar_shares, check_fill, clean, figure, fitted, load_pack, load_templates
+from replay.graphics.pack import bar_shares, check_fill, clean, figure, fitted, load_pack, load_templates, room
 from replay.graphics.project import build_project
 from schemas.blocker import BlockerCode
 from schemas.storyboard import SpotlightKind
@@ -112,6 +112,22 @@ def test_long_texts_are_set_smaller() -> None:
     short, long = ({"title": t} for t in ("Bridges", "The long and winding story of a bridge that nobody ever used"))
     assert fitted(entry, short, 1280, 720)["title"] == 12.5
     assert fitted(entry, long, 1280, 720)["title"] < 12.5
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (720, 1280), (720, 720), (960, 720)])
+@pytest.mark.parametrize(("han", "word"), [(False, "mountain "), (True, "山")])
+def test_a_text_as_long_as_the_room_told_is_accepted(size: tuple[int, int], han: bool, word: str) -> None:
+    for name, entry in load_pack().items():
+        slots = {s.name: (word * 99)[: room(entry, s, *size, han=han)].strip() for s in entry.template.slots}
+        slots |= {s: "45%" for s in slots if s.startswith("value") and name == "chart"}
+        assert problems(name, slots, size) == []
+
+
+def test_a_narrow_canvas_has_less_room() -> None:
+    entry = load_pack()["lower_third"]
+    title = entry.template.slots[0]
+    assert room(entry, title, 1280, 720, han=False) == 45
+    assert room(entry, title, 720, 720, han=True) < 20
 
 
 @pytest.mark.parametrize(
