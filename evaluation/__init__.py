@@ -1,1 +1,4 @@
-"""How good a run was: quality of a trajectory and its film, computed from what was recorded; nothing here changes a run."""
+"""How good things are: quality of a run and its film, computed from what was recorded; and films made with known truth to measure by.
+
+Nothing here changes a run.
+"""
