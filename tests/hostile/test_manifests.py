@@ -142,7 +142,7 @@ def test_it_is_refused_and_nothing_else_is_opened(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("container", ["mov", "matroska", "avi", "mpegts"])
+@pytest.mark.parametrize("container", ["mov", "avi"])
 def test_the_decoder_would_not_follow_it_either(
     stage: Path, sandbox: Sandbox, requests: tuple[int, list[str]], tmp_path: Path, kind: str, container: str
 ) -> None:
