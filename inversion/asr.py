@@ -28,7 +28,7 @@ BOUNDARY_BIAS_US = {"whisper-base": -50_000, "whisper-tiny-en": 90_000}
 """How much too early (negative) or too late a model's attention dates word borders: mean distance from forced alignment over four
 recordings (docs/inversion.md). Taken off again; other models are left as they are."""
 
-PROMPTS = {"zh": "以下是普通话的句子。"}
+PROMPTS = {"zh": "以下是普通话的句子。这是简体中文。"}
 """Text shown to Whisper before the sound: keeps Chinese simplified and punctuated."""
 
 
@@ -117,7 +117,7 @@ class FasterWhisper:
         segments: list[SpokenSegment] = []
         is_doubtful = False
         for s in found:
-            if prompt is not None and clean_text(s.text) == prompt:
+            if prompt is not None and clean_text(s.text) in prompt:
                 continue
             is_doubtful = is_doubtful or s.compression_ratio > 2.4 or s.avg_logprob < -1.0
             pieces = [TimedPiece(w.word, self._us(w.start), self._us(w.end), float(w.probability)) for w in s.words or ()]
