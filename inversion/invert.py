@@ -227,7 +227,7 @@ def _judge(
         heard,
         seen.shots,
         seen.evidence,
-        lambda narrations: find_spotlights(seen.evidence, narrations, seen.shots, heard.language),
+        lambda narrations: find_spotlights(seen.evidence, narrations, seen.shots, heard.language, title=item.title),
         config,
         engines,
     )
