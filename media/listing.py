@@ -39,8 +39,22 @@ class Packets:
     def __len__(self) -> int:
         return len(self.pts)
 
+    @property
+    def dated(self) -> bool:
+        """At least one packet has a presentation time; else only the decoding order is dated, and its zero means nothing."""
+        return any(pts != _MISSING for pts in self.pts)
+
     def times(self) -> list[tuple[int, int]]:
-        """Presentation time and duration of each packet that has a time, in ticks, in the order of the file."""
+        """Presentation time and duration of each packet, in ticks, in the order of the file.
+
+        Where a container dates only some packets (MPEG program streams) and all last equally long, the others fill the holes;
+        otherwise a packet without a presentation time stands at its decoding time.
+        """
+        known = [pts for pts in self.pts if pts != _MISSING]
+        if known and len(known) < len(self.pts) and len(set(self.duration)) == 1 and (length := self.duration[0]) > 0:
+            grid = [min(known) + n * length for n in range(len(self.pts))]
+            if set(known) <= set(grid):
+                return [(at, length) for at in grid]
         out = []
         for pts, dts, duration in zip(self.pts, self.dts, self.duration, strict=True):
             at = pts if pts != _MISSING else dts

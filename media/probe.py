@@ -275,7 +275,10 @@ def _timeline(one: Candidate, listing: Listing, start_us: int, *, jumps: bool) -
     def us(ticks: int) -> int:
         return _nearest(ticks * numerator * US, denominator)
 
-    spans = [(us(at), us(at + length)) for at, length in listing.packets[one.index].times()]
+    packets = listing.packets[one.index]
+    spans = [(us(at), us(at + length)) for at, length in packets.times()]
+    if not packets.dated:  # decoding times begin before the first picture is shown
+        spans = [(max(at, start_us), max(end, start_us)) for at, end in spans]
     if jumps:
         spans = _straightened(spans)
     shifted = sorted((at - start_us, end - start_us) for at, end in spans)

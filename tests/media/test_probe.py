@@ -76,6 +76,21 @@ def test_pictures_at_unequal_distances(sandbox: Sandbox, tmp_path: Path) -> None
     assert video.duration_us == pytest.approx(2_000_000, abs=70_000)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("a.avi", ["-c:v", "mpeg4", "-bf", "2"]),  # no presentation times at all
+        ("a.mpg", ["-c:v", "mpeg2video", "-bf", "2"]),  # presentation times here and there
+        ("a.ts", ["-c:v", "mpeg2video", "-bf", "2"]),
+        ("a.mkv", ["-c:v", "libx264", "-bf", "3", "-threads", "1"]),
+        ("a.webm", ["-c:v", "libvpx", "-auto-alt-ref", "1", "-lag-in-frames", "16", "-deadline", "realtime", "-b:v", "100k"]),
+    ],
+)
+def test_pictures_that_are_stored_out_of_order(sandbox: Sandbox, tmp_path: Path, name: str, options: list[str]) -> None:
+    video = _picture(make(sandbox, tmp_path / name, [*picture(2.0), *options]), sandbox)
+    assert (video.frames, video.duration_us, video.is_vfr, video.rate) == (50, 2_000_000, False, Rate(num=25, den=1))
+
+
 def test_a_start_that_is_not_zero(sandbox: Sandbox, tmp_path: Path) -> None:
     argv = [*picture(1.0), *tone(1.0), *FAST, "-c:a", "aac", "-output_ts_offset", "7"]
     info = probe(make(sandbox, tmp_path / "a.ts", argv), sandbox)
