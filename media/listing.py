@@ -44,15 +44,18 @@ class Packets:
         """At least one packet has a presentation time; else only the decoding order is dated, and its zero means nothing."""
         return any(pts != _MISSING for pts in self.pts)
 
-    def times(self) -> list[tuple[int, int]]:
+    def times(self, first: int) -> list[tuple[int, int]]:
         """Presentation time and duration of each packet, in ticks, in the order of the file.
 
-        Where a container dates only some packets (MPEG program streams) and all last equally long, the others fill the holes;
+        Where a container dates only some packets (MPEG program streams, AVI) and all last equally long, the others fill the holes;
         otherwise a packet without a presentation time stands at its decoding time.
+
+        Args:
+            first: presentation time of the first decoded piece, in ticks.
         """
         known = [pts for pts in self.pts if pts != _MISSING]
         if known and len(known) < len(self.pts) and len(set(self.duration)) == 1 and (length := self.duration[0]) > 0:
-            grid = [min(known) + n * length for n in range(len(self.pts))]
+            grid = [first + n * length for n in range(len(self.pts))]
             if set(known) <= set(grid):
                 return [(at, length) for at in grid]
         out = []

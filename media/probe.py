@@ -276,7 +276,7 @@ def _timeline(one: Candidate, listing: Listing, start_us: int, *, jumps: bool) -
         return _nearest(ticks * numerator * US, denominator)
 
     packets = listing.packets[one.index]
-    spans = [(us(at), us(at + length)) for at, length in packets.times()]
+    spans = [(us(at), us(at + length)) for at, length in packets.times(_nearest(start_us * denominator, numerator * US))]
     if not packets.dated:  # decoding times begin before the first picture is shown
         spans = [(max(at, start_us), max(end, start_us)) for at, end in spans]
     if jumps:
