@@ -270,7 +270,7 @@ def _timeline(one: Candidate, listing: Listing, start_us: int, *, jumps: bool) -
 
     A packet without a duration lasts to the next one; the last one as long as packets usually do.
     """
-    numerator, denominator = _fraction(one.values.get("time_base", "1/1000"))
+    numerator, denominator = _time_base(one)
 
     def us(ticks: int) -> int:
         return _nearest(ticks * numerator * US, denominator)
@@ -318,8 +318,14 @@ def _rate(times: list[tuple[int, int]], declared: str, tick_us: int) -> tuple[Ra
     return (Rate(num=near.numerator, den=near.denominator) if near > 0 else Rate(num=mean.numerator, den=mean.denominator)), is_vfr
 
 
+def _time_base(one: Candidate) -> tuple[int, int]:
+    """Seconds of one tick; a thousandth where the file says nothing that makes sense."""
+    pair = _fraction(one.values.get("time_base", ""))
+    return pair if pair[0] > 0 else (1, 1000)
+
+
 def _tick_us(one: Candidate) -> int:
-    numerator, denominator = _fraction(one.values.get("time_base", "1/1000"))
+    numerator, denominator = _time_base(one)
     return -(-numerator * US // denominator)
 
 

@@ -108,6 +108,19 @@ def test_sound_that_begins_late(sandbox: Sandbox, tmp_path: Path, name: str) -> 
     assert audio.start_us == pytest.approx(750_000, abs=23_000)  # AAC puts 1024 samples in front
 
 
+def test_sound_that_begins_very_late(sandbox: Sandbox, tmp_path: Path) -> None:
+    argv = [*picture(11.0, "32x32"), "-itsoffset", "10", *tone(0.5), *FAST, "-c:a", "pcm_s16le"]
+    assert _sound(make(sandbox, tmp_path / "a.mkv", argv), sandbox).start_us == 10_000_000
+
+
+def test_a_sound_track_that_cannot_be_decoded(sandbox: Sandbox, film: Path, tmp_path: Path) -> None:
+    argv = ["-i", "/in/film", "-map", "0:v", "-map", "0:a", "-c", "copy", "-bsf:a", "noise=amount=1"]
+    info = probe(make(sandbox, tmp_path / "a.mkv", argv, inputs={"film": film}), sandbox)
+    assert info.video is not None
+    assert info.audio is None or info.audio.duration_us > 0
+    assert info.audio is not None or "could not be decoded" in info.audio_choice
+
+
 def test_a_picture_that_begins_late(sandbox: Sandbox, tmp_path: Path) -> None:
     info = probe(make(sandbox, tmp_path / "a.mkv", [*tone(2.0), "-itsoffset", "0.48", *picture(1.0), *FAST, "-c:a", "pcm_s16le"]), sandbox)
     assert info.video is not None
