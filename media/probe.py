@@ -72,8 +72,8 @@ def probe(path: Path, sandbox: Sandbox, limits: MediaLimits | None = None) -> Me
         container=container,
         video=video,
         audio=audio,
-        audio_choice=choice.explanation if audio and not unheard else "; ".join((choice.explanation, *unheard)),
-        ignored_streams=choice.ignored,
+        audio_choice="; ".join((choice.explanation, *unheard, *([f"stream {audio.index} is the next"] if audio and unheard else []))),
+        ignored_streams=tuple(text for text in choice.ignored if audio is None or not text.startswith(f"stream {audio.index} ")),
         duration_us=duration_us,
     )
 
@@ -232,8 +232,8 @@ def _audio(
             start_us = known_start_us
             if start_us is None:
                 start_us = _first(samples(source, sandbox, _fine_rate(one), limits=_FIRST_LOOK))
-        except MediaRejected as error:
-            unheard.append(f"stream {one.index} could not be decoded ({error.message})")
+        except MediaRejected:
+            unheard.append(f"stream {one.index} ({one.codec}) could not be decoded")
             continue
         times = _timeline(one, listing, start_us, jumps=container in JUMPING)
         return AudioStream(

@@ -113,12 +113,30 @@ def test_sound_that_begins_very_late(sandbox: Sandbox, tmp_path: Path) -> None:
     assert _sound(make(sandbox, tmp_path / "a.mkv", argv), sandbox).start_us == 10_000_000
 
 
-def test_a_sound_track_that_cannot_be_decoded(sandbox: Sandbox, film: Path, tmp_path: Path) -> None:
-    argv = ["-i", "/in/film", "-map", "0:v", "-map", "0:a", "-c", "copy", "-bsf:a", "noise=amount=1"]
-    info = probe(make(sandbox, tmp_path / "a.mkv", argv, inputs={"film": film}), sandbox)
-    assert info.video is not None
-    assert info.audio is None or info.audio.duration_us > 0
-    assert info.audio is not None or "could not be decoded" in info.audio_choice
+def test_a_sound_track_that_cannot_be_decoded(sandbox: Sandbox, tmp_path: Path) -> None:
+    argv = [
+        *picture(0.4),
+        *tone(0.4),
+        *tone(0.4, hertz=800),
+        "-map",
+        "0",
+        "-map",
+        "1",
+        "-map",
+        "2",
+        *FAST,
+        "-c:a:0",
+        "flac",
+        "-c:a:1",
+        "aac",
+    ]
+    whole = make(sandbox, tmp_path / "whole.mkv", argv)
+    noise = ["-i", "/in/film", "-map", "0:v", "-map", "0:a", "-c", "copy", "-bsf:a:0", "noise=amount=1"]
+    info = probe(make(sandbox, tmp_path / "a.mkv", noise, inputs={"film": whole}), sandbox)
+    assert info.audio is not None
+    assert info.audio.index == 2
+    assert info.audio_choice.endswith("; stream 1 (flac) could not be decoded; stream 2 is the next")
+    assert info.ignored_streams == ()
 
 
 def test_a_picture_that_begins_late(sandbox: Sandbox, tmp_path: Path) -> None:
