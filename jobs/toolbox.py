@@ -18,7 +18,7 @@ def show_tools(as_json: bool) -> list[dict[str, Any]]:
             inside = f" asks {' and '.join(r.value for r in c.roles)}" if c.roles else ""
             typer.echo(f"{c.name}\n  {c.summary}")
             typer.echo(f"  needs {', '.join(c.needs) or 'nothing'}; produces {', '.join(c.produces) or 'nothing'}{inside and ';' + inside}")
-    return [c.schema_json() for c in contracts]
+    return [c.function_schema() for c in contracts]
 
 
 def show_tool(name: str, as_json: bool) -> dict[str, Any]:
@@ -44,4 +44,4 @@ def show_tool(name: str, as_json: bool) -> dict[str, Any]:
         lines += [f"  argument  {a.name}: {a.type}{'' if a.required else ', optional'}. {a.description}" for a in c.args]
         lines += [f"  check     {k}" for k in c.checks]
         typer.echo("\n".join(lines))
-    return c.schema_json()
+    return c.function_schema()

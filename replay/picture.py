@@ -110,7 +110,8 @@ def _fitted(clip: tuple[int, int], canvas: Canvas, start_frames: int) -> str:
     radius = max(1, min(6, min(small_w, small_h) // 4))
     behind = (
         f"scale={small_w}:{small_h}:force_original_aspect_ratio=increase:{SCALE},crop={small_w}:{small_h},format=yuv420p,"
-        f"boxblur={radius}:2:{radius // 2}:2,lutyuv=y='(val-16)*0.55+16':u='(val-128)*0.6+128':v='(val-128)*0.6+128',scale={w}:{h}:{SCALE},setsar=1"
+        f"boxblur={radius}:2:{radius // 2}:2,lutyuv=y='(val-16)*0.55+16':u='(val-128)*0.6+128':v='(val-128)*0.6+128',"
+        f"scale={w}:{h}:{SCALE},setsar=1"
     )
     front = f"scale={w}:{h}:force_original_aspect_ratio=decrease:force_divisible_by=2:{SCALE},format=yuv420p,setsar=1"
     return f"{head},split=2[a][b];[a]{behind}[back];[b]{front}[front];[back][front]overlay=(W-w)/2:(H-h)/2:format=yuv420,{tail}[fit]"

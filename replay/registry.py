@@ -36,7 +36,7 @@ class Registry:
         self._newest: dict[str, Tool] = {}
         for name, version in sorted(self._all):
             self._newest[name] = self._all[name, version]
-        self._schemas = tuple(tool.contract.schema_json() for tool in self._newest.values())
+        self._schemas = tuple(tool.contract.function_schema() for tool in self._newest.values())
         self._digest = digest_of(["tools", [c.model_dump(mode="json") for c in self.contracts()]])
 
     def get(self, name: str, version: int | None = None) -> Tool | None:

@@ -11,7 +11,9 @@ from schemas.state import ProductionState
 SHOTS_ARG = ArgSpec(
     name="shots",
     type="string",
-    description="Which shots: 'missing' (those that lack this product or hold a stale one), 'all', or ids and ranges such as 's001,s004-s007'.",
+    description=(
+        "Which shots: 'missing' (those that lack this product or hold a stale one), 'all', or ids and ranges such as 's001,s004-s007'."
+    ),
     max_length=2000,
 )
 

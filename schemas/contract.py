@@ -49,7 +49,7 @@ class ArgSpec(Frozen):
     maximum: int | None = None
     max_length: int | None = None
 
-    def schema_json(self) -> dict[str, Any]:
+    def property_schema(self) -> dict[str, Any]:
         """JSON Schema of this property, keys in a fixed order. ``minimum``, ``maximum`` and ``max_length`` are enforced by the
         runtime and told in the description, because some trainers drop them from schemas."""
         out: dict[str, Any] = {"type": self.type, "description": self.description}
@@ -73,7 +73,7 @@ class ToolContract(Frozen):
     max_output_bytes: int = Field(gt=0)
     repairable: bool = Field(default=False, description="counts against the repair limits")
 
-    def schema_json(self) -> dict[str, Any]:
+    def function_schema(self) -> dict[str, Any]:
         """The tool in OpenAI function form, canonical: properties sorted by name, flat, no null."""
         args = sorted(self.args, key=lambda a: a.name)
         return {
@@ -83,7 +83,7 @@ class ToolContract(Frozen):
                 "description": self.summary,
                 "parameters": {
                     "type": "object",
-                    "properties": {a.name: a.schema_json() for a in args},
+                    "properties": {a.name: a.property_schema() for a in args},
                     "required": [a.name for a in args if a.required],
                 },
             },

@@ -11,7 +11,7 @@ from schemas.canonical import Frozen, Sha256
 from schemas.contract import Role
 from schemas.trajectory import Provenance
 
-EXAMPLE_VERSION = "example.1"
+EXAMPLE_VERSION: Literal["example.1"] = "example.1"
 
 
 class ExampleKind(StrEnum):

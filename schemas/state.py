@@ -17,7 +17,7 @@ from schemas.storyboard import SpotlightKind
 from schemas.time import Rate
 from schemas.verdict import Defect
 
-STATE_VERSION = "state.1"
+STATE_VERSION: Literal["state.1"] = "state.1"
 
 
 class PoolClip(Frozen):

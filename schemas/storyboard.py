@@ -14,7 +14,7 @@ from schemas.canonical import Frozen, Sha256
 from schemas.media import MediaInfo, SourceItem
 from schemas.time import Rate
 
-STORYBOARD_VERSION = "storyboard.1"
+STORYBOARD_VERSION: Literal["storyboard.1"] = "storyboard.1"
 
 
 class WordTiming(StrEnum):

@@ -14,7 +14,7 @@ from schemas.contract import ContentRequest, Role
 from schemas.state import Change
 from schemas.verdict import RepairLink, Verdict
 
-TRAJECTORY_VERSION = "trajectory.1"
+TRAJECTORY_VERSION: Literal["trajectory.1"] = "trajectory.1"
 
 
 class Provenance(StrEnum):

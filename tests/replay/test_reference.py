@@ -52,7 +52,7 @@ def test_the_vocabulary_is_the_thirteen_tools(contracts: tuple[ToolContract, ...
 
 def test_schemas_are_flat_and_portable(contracts: tuple[ToolContract, ...]) -> None:
     for c in contracts:
-        function = c.schema_json()["function"]
+        function = c.function_schema()["function"]
         assert set(function["parameters"]) == {"type", "properties", "required"}
         assert list(function["parameters"]["properties"]) == sorted(function["parameters"]["properties"])
         for spec in function["parameters"]["properties"].values():

@@ -10,7 +10,10 @@ from replay.speech_text import clauses, is_speakable, plain, runs, sentences
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("A sentence that is long enough. Another one follows it here.", ("A sentence that is long enough.", "Another one follows it here.")),
+        (
+            "A sentence that is long enough. Another one follows it here.",
+            ("A sentence that is long enough.", "Another one follows it here."),
+        ),
         ("Dr. Smith went to St. Albans in the morning. He came back.", ("Dr. Smith went to St. Albans in the morning. He came back.",)),
         ("Yes. It was a very cold winter that year.", ("Yes. It was a very cold winter that year.",)),
         ("It was a very cold winter that year. Yes.", ("It was a very cold winter that year. Yes.",)),
