@@ -8,6 +8,7 @@ recognise: a text that is not what is spoken gives times that mean nothing, and 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import metadata
@@ -28,6 +29,8 @@ _BEAMS = ("1e-48", "1e-80")
 one in 60 % of the time; where it finds no way through, the wide one may. A width of 0 breaks the search."""
 _LONGEST = 60
 """Longer words (addresses) are not aligned, letters."""
+_LOCK = threading.Lock()
+"""A decoder does one search at a time."""
 _LETTERS = re.compile(r"[a-z']+")
 
 
@@ -58,10 +61,11 @@ def align_words(sound: Samples, words: Sequence[str]) -> list[tuple[int, int] | 
         sound: 16 kHz mono, at most about 30 s.
         words: as written, in order; numbers and names are pronounced by rule.
     """
-    for beam in _BEAMS:
-        found = _search(_decoder(beam), sound, words)
-        if found is not None:
-            return found
+    with _LOCK:
+        for beam in _BEAMS:
+            found = _search(_decoder(beam), sound, words)
+            if found is not None:
+                return found
     return None
 
 

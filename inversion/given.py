@@ -13,7 +13,8 @@ from inversion import force
 from inversion.config import InversionConfig
 from inversion.guards import drop_notes, drop_silent, in_order, speech_covered
 from inversion.language import guess_language
-from inversion.listen import aligned, find_speech, finish, on_film
+from inversion.listen import find_speech, finish
+from inversion.place import aligned, on_film
 from inversion.sidecar import Sidecar
 from inversion.speech import Samples, Window, cut_windows, merge_spans, us_at
 from inversion.transcript import SpokenSegment, SpokenWord, Transcript

@@ -77,8 +77,8 @@ MOODS: dict[str, frozenset[str]] = {
     mood: frozenset(text.split())
     for mood, text in {
         "energetic": (
-            "fast speed power powerful energy explosion race run win strong launch rocket fight sport build action quick danger dangerous "
-            "swing crush attack storm 快 速 力 赛 爆 冲 战 强 能量 竞"
+            "fast speed powerful explosion race run win strong launch rocket fight sport action quick danger dangerous "
+            "crush attack storm 快 速 赛 爆 冲 战 强 竞"
         ),
         "happy": (
             "happy fun joy love great smile laugh win celebrate enjoy wonderful amazing friend party bright sunny welcome play game "

@@ -6,12 +6,10 @@ speech that was passed over; collapse loops; give every word its place in time.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import metadata
-from itertools import groupby
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +28,10 @@ from inversion.guards import (
     split_at_silence,
     word_spans,
 )
+from inversion.place import aligned, on_film
 from inversion.script import Followed, follow_script
 from inversion.speech import Samples, Window, cut_windows, loud_frames, merge_spans, speech_probabilities, speech_spans, split_long, us_at
-from inversion.transcript import SpokenSegment, SpokenWord, Transcript, is_wide, is_wide_end
+from inversion.transcript import SpokenSegment, Transcript, is_wide, is_wide_end
 from inversion.words import settle, trim_to_sound, trim_to_speech
 from schemas.storyboard import WordTiming
 from schemas.time import US, Span
@@ -47,8 +46,6 @@ _SURE = 0.8
 """A language this probable in one window needs no second opinion."""
 _OPINIONS = 3
 _CLOSE = 0.15
-_FAR_US = 600_000
-"""Aligned words that lie further than this (in the middle) from where they were recognised are not believed."""
 _SECOND_TRIES = 24
 """Passed-over stretches listened to again, at most; the longest first."""
 _SECOND_CONFIDENCE = 0.4
@@ -102,11 +99,17 @@ def transcribe(
     if language is None and windows:
         language, sure = _language(audio, windows, recogniser)
     segments: list[SpokenSegment] = []
-    for number, window in enumerate(windows, 1):
-        heard, named = _window(audio, window, recogniser, config, language, is_final=script is None)
-        language = language or named
-        segments.extend(heard)
-        tell(f"heard {number} of {len(windows)} windows")
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="align") as helper:
+        placed: list[Future[list[SpokenSegment]]] = []
+        for number, window in enumerate(windows, 1):
+            sound = window.sound(audio)
+            heard = recogniser.recognise(sound, language)
+            language = language or heard.language
+            align = script is None and _aligns(recogniser, config, language)
+            placed.append(helper.submit(_placed, sound, drop_notes(heard.segments), window, align))
+            tell(f"heard {number} of {len(windows)} windows")
+        for future in placed:
+            segments.extend(future.result())
     loud = loud_frames(audio)
     kept, dropped = drop_silent(_trimmed(segments, speech.fine, loud), speech.fine, config.timing.hallucination_share)
     again = _listen_again(audio, kept, speech, loud, recogniser, config, language or "en")
@@ -116,9 +119,9 @@ def transcribe(
     everything = in_order((*kept, *again))
     if script is not None:
         followed = follow_script(script, everything)
-        everything = (
-            _script_times(audio, followed.segments, windows, config, language) if not recogniser.gives_aligned else followed.segments
-        )
+        everything = followed.segments
+        if _aligns(recogniser, config, language):
+            everything = script_times(audio, everything, windows)
     found = finish(everything, duration_us, config)
     counts = {"dropped_in_silence": dropped, "heard_again": len(again)}
     if followed is not None:
@@ -133,44 +136,6 @@ def transcribe(
         flags=tuple(f"{name}:{count}" for name, count in counts.items() if count),
         script_match=followed.match if followed is not None else None,
     )
-
-
-def _script_times(
-    audio: Samples, segments: Sequence[SpokenSegment], windows: Sequence[Window], config: InversionConfig, language: str | None
-) -> tuple[SpokenSegment, ...]:
-    """English script segments aligned anew, each piece of them in the window it was heard in."""
-    if config.timing.aligner != "pocketsphinx" or language not in force.LANGUAGES:
-        return tuple(segments)
-    ends = [w.span.end_us for w in windows]
-    pieces: list[tuple[int, SpokenSegment]] = []
-    window = 0
-    for segment in segments:
-        run: list[SpokenWord] = []
-        for word in segment.words:
-            place = window if word.start_us is None else min(bisect_right(ends, word.start_us), len(windows) - 1)
-            if place != window and run:
-                pieces.append((window, replace(segment, words=tuple(run))))
-                run = []
-            window = max(window, place)
-            run.append(word)
-        pieces.append((window, replace(segment, words=tuple(run))))
-    out: list[SpokenSegment] = []
-    for number, group in groupby(pieces, key=lambda p: p[0]):
-        local = [_off_film(s, windows[number]) for _, s in group]
-        out.extend(on_film(s, windows[number]) for s in aligned(windows[number].sound(audio), local))
-    return tuple(out)
-
-
-def _off_film(segment: SpokenSegment, window: Window) -> SpokenSegment:
-    """A segment on its window's own clock; words outside the window lose their times."""
-    words: list[SpokenWord] = []
-    for word in segment.words:
-        start = None if word.start_us is None else window.off_film(word.start_us)
-        if start is None or word.start_us is None or word.end_us is None:
-            words.append(replace(word, start_us=None, end_us=None))
-        else:
-            words.append(replace(word, start_us=start, end_us=start + word.end_us - word.start_us))
-    return replace(segment, words=tuple(words), start_us=None, end_us=None)
 
 
 def finish(segments: Sequence[SpokenSegment], duration_us: int, config: InversionConfig) -> tuple[SpokenSegment, ...]:
@@ -221,84 +186,13 @@ def _language(audio: Samples, windows: Sequence[Window], recogniser: Recogniser)
     return ranked[0], votes[ranked[0]] / asked
 
 
-def _window(
-    audio: Samples,
-    window: Window,
-    recogniser: Recogniser,
-    config: InversionConfig,
-    language: str | None,
-    *,
-    careful: bool = False,
-    is_final: bool = True,
-) -> tuple[list[SpokenSegment], str | None]:
-    """What is said in one window, on the film's clock; aligned if these words are ``is_final`` (no script replaces them)."""
-    sound = window.sound(audio)
-    heard = recogniser.recognise(sound, language, careful=careful)
-    segments: Sequence[SpokenSegment] = drop_notes(heard.segments)
-    spoken = language or heard.language
-    if is_final and config.timing.aligner == "pocketsphinx" and spoken in force.LANGUAGES and segments and not recogniser.gives_aligned:
-        segments = aligned(sound, segments)
-    return [on_film(s, window) for s in segments], heard.language
+def _aligns(recogniser: Recogniser, config: InversionConfig, language: str | None) -> bool:
+    return config.timing.aligner == "pocketsphinx" and language in force.LANGUAGES and not recogniser.gives_aligned
 
 
-def aligned(sound: Samples, segments: Sequence[SpokenSegment], far_us: int = _FAR_US) -> tuple[SpokenSegment, ...]:
-    """English segments of one window with times from forced alignment: the whole window at once, else segment by segment, else as
-    they were. Times whose middle distance from the given ones is over ``far_us`` are not believed."""
-    words = [w for s in segments for w in s.words]
-    found = force.align_words(sound, [w.text for w in words])
-    if found is not None and _believable(words, found, far_us):
-        return _with_times(segments, found)
-    if len(segments) == 1:
-        return tuple(segments)
-    out: list[SpokenSegment] = []
-    for segment in segments:
-        starts = [w.start_us for w in segment.words if w.start_us is not None]
-        ends = [w.end_us for w in segment.words if w.end_us is not None]
-        if not starts or not ends:
-            out.append(segment)
-            continue
-        first = max(0, min(starts) - 300_000)
-        piece = sound[first * 16 // 1000 : (max(ends) + 300_000) * 16 // 1000]
-        part = force.align_words(piece, [w.text for w in segment.words])
-        moved = None if part is None else [None if t is None else (t[0] + first, t[1] + first) for t in part]
-        out.extend(_with_times((segment,), moved) if moved is not None and _believable(segment.words, moved, far_us) else (segment,))
-    return tuple(out)
-
-
-def _believable(words: Sequence[SpokenWord], found: Sequence[tuple[int, int] | None], far_us: int) -> bool:
-    apart = [abs(w.start_us - t[0]) for w, t in zip(words, found, strict=True) if w.start_us is not None and t is not None]
-    return not apart or median(apart) <= far_us
-
-
-def _with_times(segments: Sequence[SpokenSegment], found: Sequence[tuple[int, int] | None]) -> tuple[SpokenSegment, ...]:
-    times = iter(found)
-    out: list[SpokenSegment] = []
-    for segment in segments:
-        words: list[SpokenWord] = []
-        for word in segment.words:
-            span = next(times)
-            if span is None:
-                words.append(replace(word, start_us=None, end_us=None))
-            else:
-                words.append(replace(word, start_us=span[0], end_us=span[1], timing=WordTiming.ALIGNED))
-        out.append(replace(segment, words=tuple(words)))
-    return tuple(out)
-
-
-def on_film(segment: SpokenSegment, window: Window) -> SpokenSegment:
-    """A segment with times of its window, on the film's clock."""
-    words: list[SpokenWord] = []
-    for word in segment.words:
-        if word.start_us is None or word.end_us is None:
-            words.append(word)
-        else:
-            start, end = window.on_film(word.start_us, word.end_us)
-            words.append(replace(word, start_us=start, end_us=end))
-    timed = [w for w in words if w.start_us is not None and w.end_us is not None]
-    if timed:
-        return replace(segment, words=tuple(words), start_us=timed[0].start_us, end_us=timed[-1].end_us)
-    start, end = window.on_film(segment.start_us or 0, segment.end_us if segment.end_us is not None else window.duration_us)
-    return replace(segment, words=tuple(words), start_us=start, end_us=end)
+def _placed(sound: Samples, segments: Sequence[SpokenSegment], window: Window, align: bool) -> list[SpokenSegment]:
+    """Segments of one window on the film's clock, their words aligned where asked for."""
+    return [on_film(s, window) for s in (aligned(sound, segments) if align and segments else segments)]
 
 
 def _trimmed(segments: Sequence[SpokenSegment], fine: Sequence[Span], loud: NDArray[np.bool_]) -> list[SpokenSegment]:
@@ -328,10 +222,12 @@ def _listen_again(
     out: list[SpokenSegment] = []
     taken = word_spans(segments)
     for window in windows:
-        votes = recogniser.detect(window.sound(audio))
+        sound = window.sound(audio)
+        votes = recogniser.detect(sound)
         best = max(votes, key=lambda code: (votes[code], code)) if votes else language
         spoken = best if votes and votes[best] >= _SURE else language
-        heard, _ = _window(audio, window, recogniser, config, spoken, careful=True)
+        notes = drop_notes(recogniser.recognise(sound, spoken, careful=True).segments)
+        heard = _placed(sound, notes, window, _aligns(recogniser, config, spoken))
         for segment in drop_silent(_trimmed(heard, speech.fine, loud), speech.fine, 0.5)[0]:
             own = word_spans((segment,))
             clash = sum(a.overlap_us(b) for a in own for b in taken)

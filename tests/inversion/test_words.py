@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inversion.sidecar import parse_sidecar
 from inversion.transcript import SpokenSegment, SpokenWord
-from inversion.words import settle, trim_to_speech
+from inversion.words import move_over_pauses, settle, trim_to_speech
 from schemas.storyboard import WordTiming
 from schemas.time import Span
 
@@ -96,3 +96,22 @@ def test_a_pause_in_front_of_a_word_is_cut_off_and_the_word_before_reaches_it() 
 def test_a_word_in_unbroken_speech_stays_as_it_is() -> None:
     speech = [Span(start_us=0, end_us=1_000_000)]
     assert trim_to_speech([word("a", 100_000, 400_000)], speech) == (word("a", 100_000, 400_000),)
+
+
+def test_a_sentences_first_word_is_moved_over_the_pause_where_it_was_heard() -> None:
+    texts = ["higher.", "There", "is", "a"]
+    heard = [(0, 300_000), (300_000, 1_450_000), (1_450_000, 1_500_000), (1_500_000, 1_600_000)]
+    found = [(0, 300_000), (300_000, 480_000), (1_300_000, 1_460_000), (1_460_000, 1_600_000)]
+    moved = move_over_pauses(texts, heard, found)
+    assert moved == [(0, 300_000), (1_300_000, 1_400_000), (1_400_000, 1_460_000), (1_460_000, 1_600_000)]
+
+
+def test_a_sentences_last_word_is_moved_back_over_the_pause() -> None:
+    heard = [(0, 300_000), (300_000, 500_000), (1_400_000, 1_600_000)]
+    found = [(0, 400_000), (1_300_000, 1_400_000), (1_400_000, 1_600_000)]
+    assert move_over_pauses(["got", "it.", "There"], heard, found)[1][1] == 400_000  # type: ignore[index]
+
+
+def test_a_word_before_a_pause_that_was_heard_there_stays() -> None:
+    found = [(0, 300_000), (300_000, 480_000), (1_300_000, 1_460_000)]
+    assert move_over_pauses(["Well,", "now", "then"], found, found) == found
