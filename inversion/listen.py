@@ -28,7 +28,7 @@ from inversion.guards import (
     split_at_silence,
     word_spans,
 )
-from inversion.place import aligned, on_film
+from inversion.place import aligned, on_film, script_times
 from inversion.script import Followed, follow_script
 from inversion.speech import Samples, Window, cut_windows, loud_frames, merge_spans, speech_probabilities, speech_spans, split_long, us_at
 from inversion.transcript import SpokenSegment, Transcript, is_wide, is_wide_end
