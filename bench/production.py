@@ -9,8 +9,8 @@ runtime does. Prints a Markdown table. Nothing is measured but the tools: no pol
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-import resource
 import tempfile
 import time
 from pathlib import Path
@@ -55,6 +55,27 @@ SPOTLIGHTS = {
     9: (SpotlightKind.LOWER_THIRD, "lower_third", {"title": "The lecture hall", "subtitle": "A professor as a weight"}),
 }
 RATE = Rate(num=30, den=1)
+
+
+CGROUP = Path("/sys/fs/cgroup/cpuacct/workprint-bench")
+"""Counts the processor time of this process and everything it starts, where the machine has cgroups of version 1 and lets us."""
+
+
+def join_cgroup() -> bool:
+    """Whether processor time can be counted."""
+    try:
+        CGROUP.mkdir(exist_ok=True)
+        (CGROUP / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError:
+        return False
+    return True
+
+
+def cpu_s() -> float:
+    """Processor seconds used so far; 0 where they are not counted."""
+    with contextlib.suppress(OSError):
+        return int((CGROUP / "cpuacct.usage").read_text()) / 1e9
+    return 0.0
 
 
 def cut_pool(count: int, height: int, store: ArtifactStore, sandbox: Sandbox) -> tuple[PoolClip, ...]:
@@ -154,22 +175,22 @@ STEPS = (
 
 def produce(
     state: ProductionState, store: ArtifactStore, sandbox: Sandbox, engines: Engines, config: ReplayConfig
-) -> tuple[ProductionState, dict[str, float]]:
-    """One film; wall seconds of each tool."""
+) -> tuple[ProductionState, dict[str, tuple[float, float]]]:
+    """One film; wall and processor seconds of each tool."""
     tools = {t.contract.name: t for t in base_tools()}
-    walls: dict[str, float] = {}
+    costs: dict[str, tuple[float, float]] = {}
     for name in STEPS:
         tool = tools[name]
         args = {"shots": "missing"} if any(a.name == "shots" for a in tool.contract.args) else {}
         with tempfile.TemporaryDirectory() as folder:
             env = ToolEnv(store, sandbox, engines, config, Path(folder))
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), cpu_s()
             done = tool.execute(state, args, contents(state).get(name, ()), env)
-            walls[name] = time.perf_counter() - start
+            costs[name] = (time.perf_counter() - start, cpu_s() - busy)
         if not isinstance(done, Product):
             raise SystemExit(f"{name} refused: {done.blockers}")
         state = apply(state, done.changes)
-    return state, walls
+    return state, costs
 
 
 def main() -> None:
@@ -186,9 +207,8 @@ def main() -> None:
         store = ArtifactStore(Path(folder) / "artifacts")
         engines = build_engines(config, sandbox)
         state = planned(options.shots, options.height, cut_pool(options.shots, options.height, store, sandbox), engines)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_utime + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        counted = join_cgroup()
         made, cold = produce(state, store, sandbox, engines, config)
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_utime + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         again, warm = produce(state, store, sandbox, engines, config)
         delivery = made.film.delivery
         if delivery is None or again.film.delivery != delivery:
@@ -197,11 +217,13 @@ def main() -> None:
         length = f"{minutes * 60:.1f} s of film"
         machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
         print(f"{options.speech}, {options.height}p, {options.shots} shots, {length}, {machine}")
-        print("\n| tool | cold, s per output minute | warm |\n| --- | --- | --- |")
+        print("\n| tool | cold, s per output minute | cold, processor s | warm, s |\n| --- | --- | --- | --- |")
         for name in STEPS:
-            print(f"| `{name}` | {cold[name] / minutes:.1f} | {warm[name] / minutes:.2f} |")
-        print(f"| all | {sum(cold.values()) / minutes:.1f} | {sum(warm.values()) / minutes:.2f} |")
-        print(f"\nprocessor time of the cold run: {(after - before) / minutes:.0f} s per output minute (children that were reaped)")
+            busy = f"{cold[name][1] / minutes:.1f}" if counted else "-"
+            print(f"| `{name}` | {cold[name][0] / minutes:.1f} | {busy} | {warm[name][0] / minutes:.2f} |")
+        total = [sum(c[i] for c in cold.values()) / minutes for i in (0, 1)]
+        all_warm = sum(w[0] for w in warm.values()) / minutes
+        print(f"| all | {total[0]:.1f} | {f'{total[1]:.1f}' if counted else '-'} | {all_warm:.2f} |")
         if options.keep:
             options.keep.mkdir(parents=True, exist_ok=True)
             (options.keep / "video.mp4").write_bytes(store.read(delivery.video.sha256))

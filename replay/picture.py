@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from media.ffmpeg import TIMESCALE, TO_HOUSE_COLOUR, house_video
+from media.ffmpeg import TIMESCALE, house_video
 from replay.graphics.layout import is_han
 from schemas.state import Decoration
 from schemas.time import Rate
 
 CROPPED = 0.10
 """A clip loses at most this share of its picture to fill the canvas; else it is shown whole before a blurred copy of itself."""
-SCALE = "flags=bicubic+accurate_rnd+full_chroma_int+bitexact"
+SCALE = "out_color_matrix=bt709:out_range=tv:flags=bicubic+accurate_rnd+full_chroma_int+bitexact"
+"""Options of every scaling step: the house colours are reached where the picture is scaled anyway, not by a pass of their own."""
 BLUR_DIVISOR = 8
 """The backdrop is blurred at this fraction of the canvas."""
 CROSS_US = 400_000
@@ -78,7 +79,7 @@ def shot_argv(clip_size: tuple[int, int], frames: int, canvas: Canvas, decoratio
             start = 0 if seen == frames else seen - _cross(rate)
     graph = [_fitted(clip_size, canvas, start)]
     if decoration is None:
-        graph.append(f"[fit]{TO_HOUSE_COLOUR}[out]")
+        graph.append("[fit]null[out]")
     elif decoration.placement == "full_frame":
         graph += _full_frame(decoration, frames, canvas)
     else:
@@ -95,7 +96,10 @@ def _cross(rate: Rate) -> int:
 
 
 def _fitted(clip: tuple[int, int], canvas: Canvas, start_frames: int) -> str:
-    """From ``[0:v]`` to ``[fit]``: constant rate, canvas size, first frame held for ``start_frames``, last frame held for ever."""
+    """From ``[0:v]`` to ``[fit]``: constant rate, canvas size, first frame held for ``start_frames``, last frame held for ever.
+
+    A clip that fits already is not scaled: clips of the pool have the house's colours.
+    """
     w, h = canvas.width, canvas.height
     rate = f"{canvas.rate.num}/{canvas.rate.den}"
     head = f"[0:v:0]setpts=PTS-STARTPTS,fps={rate}:round=near"
@@ -104,8 +108,8 @@ def _fitted(clip: tuple[int, int], canvas: Canvas, start_frames: int) -> str:
     wide, high = clip[0] * h, clip[1] * w
     lost = 1 - min(wide, high) / max(wide, high)
     if lost <= CROPPED:
-        cover = f"scale={w}:{h}:force_original_aspect_ratio=increase:{SCALE},crop={w}:{h}"
-        return f"{head},{cover},setsar=1,format=yuv420p,{tail}[fit]"
+        cover = "" if clip == (w, h) else f"scale={w}:{h}:force_original_aspect_ratio=increase:{SCALE},crop={w}:{h},"
+        return f"{head},{cover}format=yuv420p,setsar=1,{tail}[fit]"
     small_w, small_h = _even(w // BLUR_DIVISOR), _even(h // BLUR_DIVISOR)
     radius = max(1, min(6, min(small_w, small_h) // 4))
     behind = (
@@ -113,20 +117,22 @@ def _fitted(clip: tuple[int, int], canvas: Canvas, start_frames: int) -> str:
         f"boxblur={radius}:2:{radius // 2}:2,lutyuv=y='(val-16)*0.55+16':u='(val-128)*0.6+128':v='(val-128)*0.6+128',"
         f"scale={w}:{h}:{SCALE},setsar=1"
     )
-    front = f"scale={w}:{h}:force_original_aspect_ratio=decrease:force_divisible_by=2:{SCALE},format=yuv420p,setsar=1"
-    return f"{head},split=2[a][b];[a]{behind}[back];[b]{front}[front];[back][front]overlay=(W-w)/2:(H-h)/2:format=yuv420,{tail}[fit]"
+    fits = (clip[0] == w and clip[1] <= h) or (clip[1] == h and clip[0] <= w)
+    front = "" if fits else f"scale={w}:{h}:force_original_aspect_ratio=decrease:force_divisible_by=2:{SCALE},"
+    layers = f"split=2[a][b];[a]{behind}[back];[b]{front}format=yuv420p,setsar=1[front]"
+    return f"{head},{layers};[back][front]overlay=(W-w)/2:(H-h)/2:format=yuv420,{tail}[fit]"
 
 
 def _full_frame(decoration: Decoration, frames: int, canvas: Canvas) -> list[str]:
     rate = f"{canvas.rate.num}/{canvas.rate.den}"
     seen = card_frames(decoration, frames, canvas.rate)
-    card = f"[1:v:0]setpts=PTS-STARTPTS,fps={rate}:round=near,scale={canvas.width}:{canvas.height}:{SCALE},setsar=1"
+    card = f"[1:v:0]setpts=PTS-STARTPTS,fps={rate}:round=near,scale={canvas.width}:{canvas.height}:{SCALE},format=yuv420p,setsar=1"
     if seen == frames:
-        return [f"{card},tpad=stop_mode=clone:stop=-1,{TO_HOUSE_COLOUR}[out]", "[fit]nullsink"]
+        return [f"{card},tpad=stop_mode=clone:stop=-1[out]", "[fit]nullsink"]
     cross = _cross(canvas.rate)
     hold = max(0, seen - canvas.rate.frame_at(decoration.duration_us))
     fade = f"tpad=stop_mode=clone:stop={hold},format=yuva420p,fade=t=out:start_frame={seen - cross}:nb_frames={cross}:alpha=1"
-    return [f"{card},{fade}[card]", f"[fit][card]overlay=0:0:format=yuv420:eof_action=pass:repeatlast=0,{TO_HOUSE_COLOUR}[out]"]
+    return [f"{card},{fade}[card]", "[fit][card]overlay=0:0:format=yuv420:eof_action=pass:repeatlast=0[out]"]
 
 
 def _band(decoration: Decoration, frames: int, canvas: Canvas) -> list[str]:
@@ -145,7 +151,7 @@ def _band(decoration: Decoration, frames: int, canvas: Canvas) -> list[str]:
         f"format=yuva420p,fade=t=in:start_frame=0:nb_frames={fade}:alpha=1,"
         f"fade=t=out:start_frame={stays - fade}:nb_frames={fade}:alpha=1,setpts=PTS+{after * rate.den}/{rate.num}/TB[band]"
     )
-    return [band, f"[fit][band]overlay={x}:{y}:format=yuv420:eof_action=pass:repeatlast=0,{TO_HOUSE_COLOUR}[out]"]
+    return [band, f"[fit][band]overlay={x}:{y}:format=yuv420:eof_action=pass:repeatlast=0[out]"]
 
 
 def _even(n: int) -> int:

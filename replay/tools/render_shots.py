@@ -24,7 +24,7 @@ from schemas.state import ProductionState, Render
 
 WORKERS = 2
 """Shots rendered at once. Each has one encoder thread, so that the bytes do not depend on this number."""
-PICTURE = "picture.1"
+PICTURE = "picture.2"
 """Version of replay.picture; part of every render's key in the store."""
 MAX_BLACK = 0.9
 
