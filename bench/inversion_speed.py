@@ -3,7 +3,7 @@
 Bare engines: recognition alone (faster-whisper over the whole sound with its own voice activity, same model, beam and threads), one ffmpeg
 decode of the picture to nowhere, and OCR of one frame a shot. Prints a table; ``--json`` writes the figures.
 
-    python bench/inversion.py VIDEO [--repeat 3] [--json FILE]
+    python bench/inversion_speed.py VIDEO [--repeat 3] [--json FILE]
 """
 
 from __future__ import annotations
