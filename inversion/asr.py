@@ -7,7 +7,9 @@ the business of inversion.listen. No recogniser samples at random: a second, slo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -15,8 +17,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from inversion.config import AsrConfig
-from inversion.speech import Samples
+from inversion.speech import RATE, Samples
 from inversion.transcript import SpokenSegment, TimedPiece, clean_text, words_from_pieces
+from schemas.canonical import sha256_bytes
 from schemas.errors import ConfigInvalid, EngineMissing
 from schemas.storyboard import WordTiming
 from schemas.time import US
@@ -27,6 +30,11 @@ ASSETS = ("whisper-base", "whisper-tiny-en")
 BOUNDARY_BIAS_US = {"whisper-base": -50_000, "whisper-tiny-en": 90_000}
 """How much too early (negative) or too late a model's attention dates word borders: mean distance from forced alignment over four
 recordings (docs/inversion.md). Taken off again; other models are left as they are."""
+
+_TAIL_S = 0.5
+"""Less sound than this behind the last word is not decoded by itself: it costs a whole window and holds the padding only."""
+_KEPT = 4
+"""Encodings kept, 3 MB each."""
 
 PROMPTS = {"zh": "以下是普通话的句子。这是简体中文。"}
 """Text shown to Whisper before the sound: keeps Chinese simplified and punctuated."""
@@ -86,10 +94,14 @@ class FasterWhisper:
         self.name = f"faster-whisper {metadata.version('faster-whisper')} {Path(config.model).name} {config.compute_type}"
 
     def detect(self, sound: Samples) -> Mapping[str, float]:
-        """Probability of each language from the first 30 s."""
+        """Probability of each language from the first 28 s; the encoding is kept for the recognition of the same sound."""
         if not self._model.model.is_multilingual:
             return {"en": 1.0}
-        return dict(self._model.detect_language(audio=sound)[2])
+        from faster_whisper.audio import pad_or_trim
+
+        features = self._model.feature_extractor(sound)[..., :-1]
+        encoded = self._model.encode(pad_or_trim(features[..., : self._model.feature_extractor.nb_max_frames]))
+        return {token[2:-2]: float(p) for token, p in self._model.model.detect_language(encoded)[0]}
 
     def recognise(self, sound: Samples, language: str | None, *, careful: bool = False) -> Heard:
         """One window of at most 28 s. A result that looks like a loop or a guess is tried once more with a wider beam."""
@@ -120,6 +132,7 @@ class FasterWhisper:
             if prompt is not None and clean_text(s.text) in prompt:
                 continue
             is_doubtful = is_doubtful or s.compression_ratio > 2.4 or s.avg_logprob < -1.0
+            is_last = len(sound) / RATE - s.end <= _TAIL_S
             pieces = [TimedPiece(w.word, self._us(w.start), self._us(w.end), float(w.probability)) for w in s.words or ()]
             if not pieces:
                 pieces = [TimedPiece(s.text, None, None, probability(s.avg_logprob))]
@@ -132,6 +145,8 @@ class FasterWhisper:
                     float(s.no_speech_prob),
                 )
             )
+            if is_last:
+                break
         return Heard(tuple(segments), info.language), is_doubtful
 
     def _us(self, seconds: float) -> int:
@@ -148,13 +163,36 @@ def _load(model: str, device: str, compute_type: str, threads: int) -> Any:
             "faster_whisper_missing", f"speech recognition needs faster-whisper: {error}", "pip install faster-whisper"
         ) from error
     try:
-        return WhisperModel(str(model_path(model)), device=device, compute_type=compute_type, cpu_threads=threads, num_workers=1)
+        loaded = WhisperModel(str(model_path(model)), device=device, compute_type=compute_type, cpu_threads=threads, num_workers=1)
     except (OSError, ValueError, RuntimeError) as error:
         raise EngineMissing(
             "asr_model_missing",
             f"no Whisper model at {model!r}: {error}",
             f"set inversion.asr.model to one of {', '.join(ASSETS)}, a folder with a CTranslate2 model, or a hub name that can be reached",
         ) from error
+    loaded.encode = _Encoder(loaded.encode)
+    return loaded
+
+
+class _Encoder:
+    """Remembers the last encodings, so that asking for the language and recognising do not encode the same sound twice."""
+
+    def __init__(self, encode: Callable[[Any], Any]) -> None:
+        self._encode = encode
+        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, features: Any) -> Any:
+        """The encoding of one 30-s window of features."""
+        key = sha256_bytes(features.tobytes())
+        with self._lock:
+            known = self._kept.pop(key, None)
+        encoded = self._encode(features) if known is None else known
+        with self._lock:
+            self._kept[key] = encoded
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return encoded
 
 
 def model_path(model: str) -> Path | str:

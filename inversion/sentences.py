@@ -39,8 +39,8 @@ _ELLIPSIS_PAUSE_US = 1_000_000
 _PLAIN_PAUSE_US = 700_000
 _WIDE_PAUSE_US = 450_000
 """Pauses that end a sentence where punctuation cannot be trusted; shorter in languages without spaces."""
-_TRUSTED = 0.5
-"""Punctuation is trusted when at least this share of the long pauses carries a full stop."""
+_TRUSTED, _WIDE_TRUSTED = 0.5, 0.6
+"""Punctuation is trusted when at least this share of the long pauses carries a full stop; more is asked in languages without spaces."""
 _LONGEST_US = 40_000_000
 _LONGEST_WORDS = 80
 _LONGEST_WIDE = 120
@@ -112,7 +112,7 @@ def _pauses_decide(words: Sequence[SpokenWord], language: str) -> bool:
     without them, and join sentences that they hear in one breath. Then every long pause ends a sentence."""
     long = [k for k in range(1, len(words)) if _pause(words, k) >= _plain_pause(language)]
     stopped = sum(_ENDING.search(words[k - 1].text) is not None for k in long)
-    return bool(long) and stopped < _TRUSTED * len(long)
+    return bool(long) and stopped < (_WIDE_TRUSTED if language in NO_SPACES else _TRUSTED) * len(long)
 
 
 def _plain_pause(language: str) -> int:
