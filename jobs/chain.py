@@ -19,6 +19,7 @@ from jobs.sources import SourceGroup, source_key
 from jobs.stages import Workshop, replay_settings, run_invert, run_materialize, run_replay
 from materialize.splits import split_of
 from media.sandbox import open_sandbox
+from replay.suite import Retried
 from schemas.artifact import ArtifactKind
 from schemas.canonical import Frozen, digest_of, stage_key
 from schemas.errors import AlreadyDone, PipelineError, Retry, StorageFault
@@ -121,7 +122,7 @@ class Chain:
             "replay",
             settings,
             (board_sha,),
-            lambda: run_replay(shop, board, group.path, journal, digest_of(settings), self._log.note("replay")),
+            lambda: run_replay(shop, board, group.path, journal, digest_of(settings), self._log.note("replay"), self._got_over),
             Trajectory,
         )
         discard(journal)
@@ -233,6 +234,21 @@ class Chain:
             message=message,
             attempts=attempt,
             quarantined=last,
+            run_id=self._run_id,
+        )
+
+    def _got_over(self, retried: Retried) -> None:
+        """Record a fault of ours that a second try inside the replay got over."""
+        error = retried.error
+        self._lake.record_failure(
+            stage="replay",
+            subject=self._group.project_id or self._group.key,
+            uri=self._group.items[0].uri,
+            error_type=str(error["type"]),
+            code=str(error["code"]),
+            message=f"call {retried.call_index}, {retried.tool}: {error['message']}",
+            attempts=1,
+            quarantined=False,
             run_id=self._run_id,
         )
 

@@ -20,6 +20,7 @@ from media.ocr import RapidReader
 from repair.diagnose import ScriptedCritic
 from repair.faults import FaultPlan
 from repair.links import link
+from repair.plan_faults import FaultyPolicy
 from repair.registry import full_registry
 from replay.build_engines import build_engines
 from replay.engines import Engines
@@ -29,7 +30,7 @@ from replay.policies.recorded import RecordedPolicy
 from replay.policies.scripted import ScriptedPolicy
 from replay.pool import cut_pool
 from replay.runtime import Runtime
-from replay.suite import Suite
+from replay.suite import Retried, Suite
 from replay.task import build_task
 from schemas.canonical import digest_of, sha256_bytes
 from schemas.errors import ConfigInvalid
@@ -86,10 +87,20 @@ def run_invert(shop: Workshop, item: SourceItem, path: Path, note: Note) -> Done
     return invert(item, path, shop.config.inversion, sandbox=shop.sandbox, store=shop.store, reader=_reader(), note=note)
 
 
-def run_replay(shop: Workshop, board: Storyboard, source: Path, journal: Path, config_digest: str, note: Note) -> Done[Trajectory]:
+def run_replay(
+    shop: Workshop,
+    board: Storyboard,
+    source: Path,
+    journal: Path,
+    config_digest: str,
+    note: Note,
+    on_retry: Callable[[Retried], None] = lambda _retried: None,
+) -> Done[Trajectory]:
     """Storyboard to trajectory, with inspection and repair.
 
-    ``journal`` is the call journal of this very run; one that holds calls already is continued at the next call.
+    Args:
+        journal: the call journal of this very run; one that holds calls already is continued at the next call.
+        on_retry: told of every fault of ours that a second try got over; such a fault never reaches a policy.
     """
     config = shop.config.replay
     registry = full_registry()
@@ -104,10 +115,12 @@ def run_replay(shop: Workshop, board: Storyboard, source: Path, journal: Path, c
         calls = Journal(journal)
         try:
             runtime = Runtime(task, registry, suite, journal=calls, fault_filter=plan)
-            policy = _policy(shop, board)
+            policy = FaultyPolicy(_policy(shop, board), shop.config.repair.faults)
             trajectory = run_episode(runtime, policy, note, config_digest=config_digest, link=link)
         finally:
             calls.close()
+        for retried in runtime.retried:
+            on_retry(retried)
     return trajectory_done(trajectory, shop.store)
 
 

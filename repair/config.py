@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from repair.fault_kinds import KINDS
 from schemas.canonical import Frozen
 
 
@@ -13,6 +14,14 @@ class FaultConfig(Frozen):
     kinds: tuple[str, ...] = Field(default=(), description="fault kinds to draw from; empty injects nothing")
     count: int = Field(default=0, ge=0, description="how many faults one run gets")
     seed: int = 0
+
+    @field_validator("kinds")
+    @classmethod
+    def _known(cls, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [k for k in kinds if k not in KINDS]
+        if unknown:
+            raise ValueError(f"there is no fault kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+        return kinds
 
 
 class RepairConfig(Frozen):

@@ -25,6 +25,7 @@ def test_default_is_offline_and_sandboxed() -> None:
     [
         ("replay: {budgett: 3}", "config_value", "replay.budgett"),
         ("replay: {budget: 99}", "config_value", "replay.budget"),
+        ("repair: {faults: {kinds: [gremlin]}}", "config_value", "repair.faults.kinds"),
         ("run: {sandbox: none}", "config_value", "run.sandbox"),
         ("- a list", "config_shape", "mapping"),
         ("a: [", "config_unreadable", "YAML"),
