@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from pydantic import ValidationError
 
 from repair.config import FaultConfig
 from repair.fault_kinds import EXECUTION_KINDS, KINDS
@@ -57,7 +58,12 @@ def test_only_subjects_that_have_the_product(kind: str, expected: tuple[str, ...
 
 def test_an_unknown_kind_is_a_configuration_error() -> None:
     with pytest.raises(ConfigInvalid, match="no fault kind 'render_pink'"):
-        FaultPlan(FaultConfig(kinds=("render_pink",), count=1))
+        FaultPlan(explicit=(FaultSpec("render_pink", "s001"),))
+
+
+def test_an_unknown_kind_is_no_setting() -> None:
+    with pytest.raises(ValidationError, match="no fault kind 'render_pink'"):
+        FaultConfig(kinds=("render_pink",), count=1)
 
 
 def test_plan_level_kinds_are_not_drawn_here() -> None:
