@@ -7,7 +7,7 @@ PY := $(VENV)/bin/python
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint types imports bench clean
+.PHONY: help setup demo test test-full test-hostile test-fault lint bench clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -39,7 +39,16 @@ demo: setup ## the whole job on a real lecture film, offline, on CPU; ends with 
 	$(VENV)/bin/workprint demo --lake demo/lake
 
 test: setup lint ## everything CI checks
-	$(PY) -m pytest -q -m "not full"
+	$(PY) -m pytest -q -n 2 --dist loadfile -m "not full" --durations=25
+
+test-full: setup lint ## also the tests that are too long for CI
+	$(PY) -m pytest -q -n 2 --dist loadfile
+
+test-hostile: setup ## sandbox, media and injection attacks
+	$(PY) -m pytest -q tests/hostile
+
+test-fault: setup ## kills, full disks, failing writes
+	$(PY) -m pytest -q tests/fault
 
 lint: $(VENV)/.ready ## ruff, mypy --strict, import contracts
 	$(VENV)/bin/ruff check .
