@@ -19,6 +19,10 @@ FLASH_US = 450_000
 """A disturbance that is over within this time and leaves the old picture is no cut."""
 _LEAST_STEP = 0.8
 _LEAST_JUMP = 1.25
+_CAPTIONS_ONLY = 0.1
+"""Less change than this above the caption strip, in shares of the pattern there, is a change of captions."""
+_DENSE_STEP = 25.0
+"""Steps this large are looked at even among others like them, levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +48,18 @@ class Rules:
         return cls(share=0.30 + 0.2 * lean, seen=1.2 * (1 + 0.8 * lean), plain=4.0 * (1 + 0.8 * lean))
 
 
-def find_cuts(reel: Reel, start: int, end: int, times: NDArray[np.int64], pace: int, rules: Rules) -> list[Cut]:
+def find_cuts(reel: Reel, start: int, end: int, times: NDArray[np.int64], pace: float, rules: Rules) -> list[Cut]:
     """Cuts before frames ``[start, end)``.
 
     Args:
         times: presentation times of the film so far, microseconds, indexed by frame.
-        pace: frames that make up about a twenty-fifth of a second, at least 1.
+        pace: frames in a twenty-fifth of a second.
     """
     marks = [c for c in (_judge(reel, t, pace, rules) for t in _candidates(reel, start, end, pace)) if c is not None]
     return _without_flashes(reel, marks, times)
 
 
-def _candidates(reel: Reel, start: int, end: int, pace: int) -> list[int]:
+def _candidates(reel: Reel, start: int, end: int, pace: float) -> list[int]:
     step = reel.step
     out = []
     for frame in range(max(start, reel.first + 1, 1), min(end, reel.end)):
@@ -64,43 +68,61 @@ def _candidates(reel: Reel, start: int, end: int, pace: int) -> list[int]:
         if here < _LEAST_STEP:
             continue
         around = max(float(step[k - 1]), float(step[k + 1]) if k + 1 < len(step) else 0.0)
-        if here < 0.4 * around or _jump(reel, frame, pace) < _LEAST_JUMP:
-            continue
-        out.append(frame)
+        dense = here > _DENSE_STEP and here > 0.7 * around and reel.rough(frame - 1, frame) > 0.8
+        if dense or (here >= 0.4 * around and _jump(reel, frame, pace) >= _LEAST_JUMP):
+            out.append(frame)
     return out
 
 
-def _jump(reel: Reel, frame: int, pace: int) -> float:
-    """How much larger the step at ``frame`` is than the usual steps on its busier side."""
-    k = frame - reel.first
-    reach = 6 * pace
-    sides = (reel.step[max(0, k - reach) : k], reel.step[k + 1 : k + 1 + reach])
+def _jump(reel: Reel, frame: int, pace: float, reach: int = 6) -> float:
+    """How much larger the step at ``frame`` is than the third largest step on its busier side, within ``reach`` twenty-fifths of a second.
+
+    The third largest, because frames may come doubled or threefold (a film brought to a higher rate): then most steps are nothing.
+    """
+    k, near = frame - reel.first, max(4, round(reach * pace))
     usual = 0.0
-    for side in sides:
-        if len(side):
-            usual = max(usual, float(np.sort(side)[len(side) // 2]))
+    for side in (reel.step[max(0, k - near) : k], reel.step[k + 1 : k + 1 + near]):
+        if len(side) >= 3:
+            usual = max(usual, float(np.partition(side, -3)[-3]))
+        elif len(side):
+            usual = max(usual, float(side.min()))
     return float(reel.step[k]) / (usual + 0.2)
 
 
-def _judge(reel: Reel, frame: int, pace: int, rules: Rules) -> Cut | None:
-    jump = _jump(reel, frame, pace)
-    need = rules.share + 0.35 * _between((4.0 - jump) / 2.7)
+def _judge(reel: Reel, frame: int, pace: float, rules: Rules) -> Cut | None:
+    jump = _jump(reel, frame, pace, reach=9)
+    lively = _between((4.0 - jump) / 2.7)
+    need = rules.share + 0.35 * lively
     if reel.rough(frame - 1, frame) < 0.9 * need and (jump < 4.0 or reel.distance(frame - 1, frame) < 0.6 * rules.plain):
         return None
     here = reel.unlike(frame - 1, frame)
     if here.pattern < 4.0 and here.kin < 0.95 and (plain := _plain_change(here)) > rules.plain and jump >= 4.0:
         return Cut(frame, min(1.0, plain / (4 * rules.plain)))
-    if here.share < rules.share or visible(here) < rules.seen * (0.7 if _still(reel, frame, pace) else 1.0):
+    if here.upper < _CAPTIONS_ONLY:
         return None
-    need += 0.3 * _between(1.5 - (here.tone + here.hue) / (0.3 * here.pattern))
+    if _still(reel, frame, pace):
+        if here.share > rules.share - 0.08 and visible(here) + 0.27 * here.fresh > 0.7 * rules.seen:
+            return Cut(frame, min(1.0, visible(here) / (2 * rules.seen)))
+    if here.share < rules.share or visible(here) < rules.seen:
+        return None
+    if _stark(reel, frame, here):
+        return Cut(frame, 1.0)
+    need += 0.3 * lively * _between(1.5 - (here.tone + here.hue) / (0.3 * here.pattern))
     if here.share < need:
         return None
-    if here.share - _bustle(reel, frame) < 0.25 + 0.2 * _between((2.5 - jump) / 1.25):
+    if here.share - _bustle(reel, frame, pace) < 0.25 + 0.2 * _between((2.5 - jump) / 1.25):
         return None
     least = min(here.share, reel.unlike(*reel.nearest(frame - 3, frame, frame, frame + 3)).share)
     if least < need:
         return None
     return Cut(frame, min(1.0, (least - need) / 0.3))
+
+
+def _stark(reel: Reel, frame: int, here: Unlikeness) -> bool:
+    """Nothing in common, while one of the neighbouring pairs has much in common: a cut however many others are near."""
+    if here.share < 0.78 or here.tone + here.hue < 25 or min(here.fresh, here.gone) < 2.5:
+        return False
+    return min(_share(reel, frame - 2, frame - 1), _share(reel, frame, frame + 1)) < here.share - 0.4
 
 
 def _between(value: float) -> float:
@@ -112,7 +134,7 @@ def visible(here: Unlikeness) -> float:
 
     What only comes (a line printed by a program) counts less than what goes: the slide before is gone after a cut.
     """
-    return 0.33 * here.fresh + 0.75 * here.gone + _plain_change(here) * 0.3
+    return 0.33 * here.fresh + 0.75 * here.gone + (_plain_change(here) * 0.3 if here.kin < 0.95 else 0.0)
 
 
 def _plain_change(here: Unlikeness) -> float:
@@ -120,16 +142,24 @@ def _plain_change(here: Unlikeness) -> float:
     return here.hue + here.tone * (1 - abs(here.tilt)) + 0.3 * max(here.tone - 3.0, 0.0)
 
 
-def _bustle(reel: Reel, frame: int) -> float:
-    """Unexplained share that is usual here: motion too fast to follow goes on for some frames, a cut does not."""
-    left = min(_share(reel, frame - 2, frame - 1), _share(reel, frame - 3, frame - 2))
-    right = min(_share(reel, frame, frame + 1), _share(reel, frame + 1, frame + 2))
-    return (left + right) / 2
+def _bustle(reel: Reel, frame: int, pace: float) -> float:
+    """Unexplained share that is usual here: motion too fast to follow goes on for some frames, a cut does not.
+
+    Only frames with a step comparable to the one at ``frame`` are asked, two on each side; doubled frames lie between them.
+    """
+    k, reach = frame - reel.first, max(4, round(9 * pace))
+    floor = 0.2 * float(reel.step[k])
+    total = 0.0
+    for side in (range(k - 1, max(0, k - reach), -1), range(k + 1, min(len(reel.step), k + reach))):
+        near = [i for i in side if reel.step[i] > floor][:2]
+        if len(near) == 2:
+            total += min(_share(reel, reel.first + i - 1, reel.first + i) for i in near)
+    return total / 2
 
 
-def _still(reel: Reel, frame: int, pace: int) -> bool:
+def _still(reel: Reel, frame: int, pace: float) -> bool:
     """Whether nothing at all moves for half a second before and after, as between slides."""
-    k, reach = frame - reel.first, 13 * pace
+    k, reach = frame - reel.first, max(5, round(13 * pace))
     sides = (reel.step[max(0, k - reach) : k], reel.step[k + 1 : k + 1 + reach])
     return all(len(side) >= reach // 2 and float(side.max()) < 0.02 for side in sides)
 

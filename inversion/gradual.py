@@ -57,12 +57,12 @@ class Fades:
     taken: tuple[tuple[int, int], ...]
 
 
-def find_fades(reel: Reel, times: NDArray[np.int64], pace: int, cuts: list[int], film_end: int | None, rules: Rules) -> Fades:
+def find_fades(reel: Reel, times: NDArray[np.int64], pace: float, cuts: list[int], film_end: int | None, rules: Rules) -> Fades:
     """Fades through black and white.
 
     Args:
         times: presentation times, microseconds, indexed by frame.
-        pace: frames in about a twenty-fifth of a second.
+        pace: frames in a twenty-fifth of a second.
         cuts: hard cuts found so far.
         film_end: number of frames of the film where its end is in the reel, else None.
     """
@@ -87,7 +87,7 @@ def find_fades(reel: Reel, times: NDArray[np.int64], pace: int, cuts: list[int],
                 taken.append((left, right + 1))
             continue
         middle = (blank.start + blank.end) // 2
-        seen = min(visible(reel.unlike(left, middle)), visible(reel.unlike(middle, right)))
+        seen = min(visible(u) + 0.1 * u.tone for u in (reel.unlike(left, middle), reel.unlike(middle, right)))
         if seen < 1.3 * rules.seen or (not soft and lasts > HOLD_US):
             continue
         spent |= edges
@@ -116,25 +116,25 @@ def _blanks(reel: Reel) -> list[_Blank]:
     return out
 
 
-def _ramp(reel: Reel, edge: int, way: int, pace: int, cuts: list[int]) -> int:
+def _ramp(reel: Reel, edge: int, way: int, pace: float, cuts: list[int]) -> int:
     """Last frame of the undimmed picture beside a blank stretch, walking from ``edge`` outwards (-1 back, +1 forward).
 
     The contrast is taken to rise in a straight line from the blank and then to stay; where it bends is fitted by least squares. Where
     it does not rise like that, or shows another picture while it does, the edge is hard, and the frame beside it is the answer.
     """
-    path = [edge]
-    while len(path) <= 75 * pace:
+    path, settled = [edge], max(4, round(6 * pace))
+    while len(path) <= max(12, 75 * pace):
         frame = path[-1] + way
         later = path[-1] if way < 0 else frame
         if not reel.first <= frame < reel.end:
             break
-        if later in cuts and len(path) > 1:
+        if later in cuts and len(path) > 1 and not _lit(reel, later):
             break
         path.append(frame)
     rise = reel.contrast[np.array(path) - reel.first].astype(np.float64)
     best, bend = np.inf, 1
     for k in range(1, len(rise)):
-        length = min(len(rise), k + 6 * pace)
+        length = min(len(rise), k + settled)
         level = float(np.median(rise[k:length]))
         if level < 0.5 * float(rise[:length].max()):
             continue
@@ -148,6 +148,12 @@ def _ramp(reel: Reel, edge: int, way: int, pace: int, cuts: list[int]) -> int:
     return path[bend]
 
 
+def _lit(reel: Reel, frame: int) -> bool:
+    """Whether a step looks like light going up or down."""
+    step = reel.unlike(frame - 1, frame)
+    return step.kin > 0.9 or (step.kin > 0.7 and abs(step.tilt) > 0.9)
+
+
 def _same_picture(reel: Reel, before: int, after: int) -> bool:
     if before < reel.first or after >= reel.end:
         return False
@@ -155,34 +161,34 @@ def _same_picture(reel: Reel, before: int, after: int) -> bool:
     return again.tone < 20 and (again.share < 0.42 or (again.share < 0.6 and again.kin > 0.97))
 
 
-def find_dissolves(reel: Reel, start: int, end: int, pace: int, walls: list[int], rules: Rules) -> list[Gradual]:
+def find_dissolves(reel: Reel, start: int, end: int, pace: float, walls: list[int], rules: Rules) -> list[Gradual]:
     """Dissolves whose middle lies in ``[start, end)``.
 
     Args:
         walls: frames that no dissolve reaches over: hard cuts (first frame of the new shot) and edges of fades.
     """
     out: list[Gradual] = []
-    for low, high in _mixtures(reel, pace):
-        if not start <= (low + high) // 2 < end:
+    for low, high in [*_mixtures(reel, pace, 3.0), *_mixtures(reel, pace, 0.8)]:
+        if not start <= (low + high) // 2 < end or any(low <= g.end and g.start <= high for g in out):
             continue
         floor = max([reel.first, *(w for w in walls if w <= low)])
         ceiling = min([reel.end - 1, *(w - 1 for w in walls if w > high)])
         if any(low < w <= high for w in walls):
             continue
         fit = _fit(reel, low, high, floor, ceiling, pace, rules)
-        if fit is not None and not (out and fit.start < out[-1].end):
+        if fit is not None and not any(fit.start < g.end and g.start < fit.end for g in out):
             out.append(fit)
-    return out
+    return sorted(out, key=lambda g: g.start)
 
 
-def _mixtures(reel: Reel, pace: int) -> list[tuple[int, int]]:
-    """Stretches where frames are the mean of those some frames before and after them, while the picture changes much.
+def _mixtures(reel: Reel, pace: float, least: float) -> list[tuple[int, int]]:
+    """Stretches where frames are the mean of those some frames before and after them, while the picture changes by ``least`` levels.
 
     A moving camera can come near such a mean too, but it keeps the contrast; mixing two pictures takes some away.
     """
     flags = np.zeros(len(reel.step), bool)
     deviation = reel.deviation
-    for k in (2 * pace, 4 * pace, 8 * pace):
+    for k in sorted({max(1, round(n * pace)) for n in (2, 4, 8)}):
         if len(flags) <= 2 * k:
             continue
         before, here, after = reel.coarse[: -2 * k], reel.coarse[k:-k], reel.coarse[2 * k :]
@@ -194,8 +200,8 @@ def _mixtures(reel: Reel, pace: int) -> list[tuple[int, int]]:
         room = kept - lost
         mixed = deviation[k:-k] - lost < 0.65 * room
         plain = np.minimum(deviation[: -2 * k], deviation[2 * k :]) < 5.0
-        flags[k:-k] |= (change > 3.0) & (off < 0.3 * change) & (((room > 0.004 * kept) & mixed) | plain)
-    return _runs(flags, reel.first, 3 * pace)
+        flags[k:-k] |= (change > least) & (off < 0.3 * change) & (((room > 0.004 * kept) & mixed) | plain)
+    return _runs(flags, reel.first, max(2, round(3 * pace)))
 
 
 def _runs(flags: NDArray[np.bool_], first: int, gap: int) -> list[tuple[int, int]]:
@@ -210,9 +216,9 @@ def _runs(flags: NDArray[np.bool_], first: int, gap: int) -> list[tuple[int, int
     return out
 
 
-def _fit(reel: Reel, low: int, high: int, floor: int, ceiling: int, pace: int, rules: Rules) -> Gradual | None:
+def _fit(reel: Reel, low: int, high: int, floor: int, ceiling: int, pace: float, rules: Rules) -> Gradual | None:
     """Fit a linear mixture to the stretch around ``[low, high]``; None where it is none."""
-    reach = 10 * pace
+    reach = max(6, round(10 * pace))
     begin, finish = max(floor, low - reach), min(ceiling, high + reach)
     if finish - begin < 4:
         return None
@@ -229,11 +235,11 @@ def _fit(reel: Reel, low: int, high: int, floor: int, ceiling: int, pace: int, r
         score = mix.off + 0.25 * max(mix.gap, 0.0)
         if error <= 0.12 and mix.steepest <= 0.55 and mix.gap <= 0.6 and (best is None or score < best[0]):
             best = (score, first, last, mix)
-    if best is None or best[0] > 0.46:
+    if best is None:
         return None
     _, first, last, mix = best
     pair = reel.unlike(first, last)
-    if pair.share < rules.share + 0.12 or visible(pair) < 1.5 * rules.seen or not _convincing(mix, pair):
+    if pair.share < rules.share + 0.12 or visible(pair) < 1.2 * rules.seen or not _convincing(mix, pair):
         return None
     return Gradual(first + 1, (first + 1 + last) // 2, last, Transition.DISSOLVE, min(1.0, (0.46 - mix.off) / 0.25))
 
@@ -241,13 +247,18 @@ def _fit(reel: Reel, low: int, high: int, floor: int, ceiling: int, pace: int, r
 def _convincing(mix: _Mixing, pair: Unlikeness) -> bool:
     """Mixing leaves two traces: frames on the line between the ends, and a loss of contrast.
 
-    Where the ends have much the same layout, or nothing to lose contrast by, the traces that are left have to be clearer.
+    The more the ends have in common, in pattern or in layout, the clearer the traces have to be.
     """
+    most = 0.16 + 0.46 * (pair.share - 0.42)
+    if mix.off > most or mix.off + 0.25 * max(mix.gap, 0.0) > most + 0.12:
+        return False
+    if pair.tone + pair.hue < 0.3 * pair.pattern:
+        return mix.off < 0.1 and mix.gap < 0.35
     if mix.room < 0.015:
         return mix.off < 0.15 and pair.kin < 0.5
     if pair.kin > 0.93:
         return mix.off < 0.1 and mix.gap < 0.35
-    return pair.kin < 0.85 or mix.gap < 0.35
+    return pair.kin < 0.85 or mix.gap < 0.35 or (pair.share > 0.65 and mix.off < 0.25)
 
 
 def _shares(reel: Reel, begin: int, finish: int, first: int, last: int) -> NDArray[np.float64]:

@@ -19,6 +19,10 @@ Floats = NDArray[np.float32]
 
 COLUMNS, ROWS = 8, 6
 """Blocks across and down; width and height of frames are multiples of these."""
+UPPER = 4
+"""Rows of blocks that lie above captions."""
+MIN_ABOVE = 6.0
+"""Sum of pattern in those rows of both frames that counts as something, luma levels."""
 REACH_X, REACH_Y = 10 / 64, 5 / 36
 """Largest shift of a block, in shares of width and height."""
 NOISE = 2.0
@@ -52,7 +56,8 @@ class Unlikeness:
     of the second's, in the units of ``pattern``: the mean pattern of both (standard deviation inside blocks, luma levels, strong pattern
     counting less than its measure). ``tone`` is the mean absolute change of block brightness, levels; ``tilt`` how far all blocks change
     brightness the same way, -1 to 1; ``hue`` the mean absolute change of block colour apart from brightness, levels; ``kin`` the
-    correlation of the two layouts of block colours (0 where one of them is plain): near 1 when only the light has changed.
+    correlation of the two layouts of block colours (0 where one of them is plain): near 1 when only the light has changed. ``upper`` is
+    ``share`` for the part above the captions alone, 1 where there is nothing.
     """
 
     share: float
@@ -63,6 +68,7 @@ class Unlikeness:
     tilt: float
     hue: float
     kin: float
+    upper: float
 
 
 class Matcher:
@@ -125,17 +131,21 @@ class Matcher:
         hue = float(np.abs(b.colour - b.block_mean[:, None] - a.colour + a.block_mean[:, None]).mean())
         kin = _correlation(a.colour, b.colour)
         if whole <= 1e-3:
-            return Unlikeness(0.0, 0.0, 0.0, pattern, tone, tilt, hue, kin)
+            return Unlikeness(0.0, 0.0, 0.0, pattern, tone, tilt, hue, kin, 1.0)
         shared_ab, var_a = self._shared(b, a)
         shared_ba, var_b = self._shared(a, b)
         gain = float(np.clip(np.sqrt((b.block_var.sum() + NOISE) / (a.block_var.sum() + NOISE)), 0.25, 4.0))
-        best = (np.inf, 0.0, 0.0)
+        best = (np.inf, 0.0, 0.0, 1.0)
+        high = slice(0, UPPER * COLUMNS)
+        above = float(strength_a[high].sum() + strength_b[high].sum())
         for g in (1.0, gain) if tone > 6 or not 0.8 < gain < 1.25 else (1.0,):
             left = np.minimum(_strength((b.block_var[:, None] + g * g * var_a - 2 * g * shared_ab).min(axis=1)), strength_b)
             right = np.minimum(_strength((a.block_var[:, None] + var_b / (g * g) - 2 * shared_ba / g).min(axis=1)), strength_a)
             fresh, gone = float(left.sum()), float(right.sum())
-            best = min(best, ((fresh + gone) / whole, gone / blocks, fresh / blocks))
-        return Unlikeness(*best, pattern, tone, tilt, hue, kin)
+            upper = float(left[high].sum() + right[high].sum()) / above if above > MIN_ABOVE else 1.0
+            best = min(best, ((fresh + gone) / whole, gone / blocks, fresh / blocks, upper))
+        share, gone, fresh, upper = best
+        return Unlikeness(share, gone, fresh, pattern, tone, tilt, hue, kin, upper)
 
     def _shared(self, of: Patches, source: Patches) -> tuple[Floats, Floats]:
         """Covariance of each block of ``of`` with every patch of ``source`` within reach, and those patches' variances."""

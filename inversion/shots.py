@@ -27,7 +27,7 @@ _BATCH = 64
 _CORE = 800
 """Frames decided at a time."""
 _MARGIN = 200
-"""Frames seen before and after them, for one frame in 40 ms."""
+"""Frames seen before and after them, at 25 frames a second or fewer; more in proportion at higher rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,10 @@ class _Spotter:
         self._reel.add(batch)
         self.figures.add(self._reel, len(batch))
         pace = self._pace()
-        while self._reel.end - self._decided >= (_CORE + _MARGIN) * pace:
-            self._decide(self._decided + _CORE * pace, pace, None)
-            self._reel.drop_before(self._decided - _MARGIN * pace)
+        margin = round(_MARGIN * max(1.0, pace))
+        while self._reel.end - self._decided >= _CORE + margin:
+            self._decide(self._decided + _CORE, pace, None)
+            self._reel.drop_before(self._decided - margin)
         self.judging_ns += time.monotonic_ns() - begun
 
     def finish(self) -> list[_Boundary]:
@@ -149,13 +150,13 @@ class _Spotter:
         self.judging_ns += time.monotonic_ns() - begun
         return sorted(out, key=lambda b: b.at)
 
-    def _pace(self) -> int:
-        """Frames in about 40 ms, from the times of the last stretch."""
+    def _pace(self) -> float:
+        """Frames in 40 ms, from the times of the last stretch."""
         gaps = np.diff(self.times[-(_CORE + _MARGIN) :])
         gaps = gaps[gaps > 0]
-        return max(1, round(40_000 / float(np.median(gaps)))) if len(gaps) else 1
+        return 40_000 / float(np.median(gaps)) if len(gaps) else 1.0
 
-    def _decide(self, until: int, pace: int, film_end: int | None) -> None:
+    def _decide(self, until: int, pace: float, film_end: int | None) -> None:
         reel, times = self._reel, np.asarray(self.times, np.int64)
         found = find_cuts(reel, self._decided, reel.end, times, pace, self._rules)
         known = {f: m for f, m in self._cuts.items() if f >= reel.first} | {c.frame: c.margin for c in found}
