@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from inversion.config import AsrConfig
+from inversion.guards import split_at_stops
 from inversion.speech import RATE, Samples
 from inversion.transcript import SpokenSegment, TimedPiece, clean_text, words_from_pieces
 from schemas.canonical import sha256_bytes
@@ -33,8 +34,8 @@ recordings (docs/inversion.md). Taken off again; other models are left as they a
 
 _TAIL_S = 0.5
 """Less sound than this behind the last word is not decoded by itself: it costs a whole window and holds the padding only."""
-_KEPT = 4
-"""Encodings kept, 3 MB each."""
+_KEPT = 12
+"""Encodings kept, 3 to 8 MB each."""
 
 PROMPTS = {"zh": "以下是普通话的句子。这是简体中文。"}
 """Text shown to Whisper before the sound: keeps Chinese simplified and punctuated."""
@@ -81,7 +82,11 @@ def probability(average_log: float | None) -> float | None:
 
 
 class FasterWhisper:
-    """Whisper through CTranslate2: sequential, not conditioned on its own earlier text, greedy or with a small beam."""
+    """Whisper through CTranslate2, greedy or with a small beam, not conditioned on its own earlier text.
+
+    A window is decoded in one pass without time tokens, which gives whole sentences and costs one encoding; what such a pass passes over is
+    found by inversion.listen. A careful try goes through the window sequentially with time tokens and beam 5.
+    """
 
     longest_us = 28 * US
     takes_whole = False
@@ -112,7 +117,7 @@ class FasterWhisper:
         return second[0] if (second[0].confidence or 0.0) > (first[0].confidence or 0.0) or not second[1] else first[0]
 
     def _once(self, sound: Samples, language: str | None, beam: int, careful: bool) -> tuple[Heard, bool]:
-        """(what was heard, whether it looks wrong)."""
+        """(what was heard, whether it looks wrong), sentence by sentence."""
         prompt = PROMPTS.get(language or "")
         found, info = self._model.transcribe(
             sound,
@@ -123,6 +128,7 @@ class FasterWhisper:
             initial_prompt=prompt,
             vad_filter=False,
             word_timestamps=True,
+            without_timestamps=not careful,
             no_speech_threshold=self._config.no_speech_threshold,
             no_repeat_ngram_size=6 if careful else 0,
         )
@@ -132,20 +138,18 @@ class FasterWhisper:
             if prompt is not None and clean_text(s.text) in prompt:
                 continue
             is_doubtful = is_doubtful or s.compression_ratio > 2.4 or s.avg_logprob < -1.0
-            is_last = len(sound) / RATE - s.end <= _TAIL_S
             pieces = [TimedPiece(w.word, self._us(w.start), self._us(w.end), float(w.probability)) for w in s.words or ()]
             if not pieces:
                 pieces = [TimedPiece(s.text, None, None, probability(s.avg_logprob))]
-            segments.append(
-                SpokenSegment(
-                    words_from_pieces(pieces, WordTiming.RECOGNISED),
-                    round(s.start * US),
-                    round(s.end * US),
-                    probability(s.avg_logprob),
-                    float(s.no_speech_prob),
-                )
+            whole = SpokenSegment(
+                words_from_pieces(pieces, WordTiming.RECOGNISED),
+                round(s.start * US),
+                round(s.end * US),
+                probability(s.avg_logprob),
+                float(s.no_speech_prob),
             )
-            if is_last:
+            segments.extend(split_at_stops(whole))
+            if not careful or len(sound) / RATE - s.end <= _TAIL_S:
                 break
         return Heard(tuple(segments), info.language), is_doubtful
 

@@ -19,6 +19,7 @@ HEARD_AGAIN = "heard_again"
 """Flag of a segment found when passed-over speech was listened to a second time."""
 
 _HUM = re.compile(r"[^\W\d]{0,2}([^\W\d])\1{3,}[^\W\d]{0,2}|h?m{2,}|")
+_STOP = re.compile(r"[.!?。！？…][\"'”’」』)\]）】]*$")
 _LONGEST_PHRASE = 12
 _SLACK_US = 150_000
 _JOIN_US = 400_000
@@ -119,6 +120,20 @@ def split_at_silence(segments: Sequence[SpokenSegment], silence_us: int) -> tupl
                 run = []
             run.append(word)
         out.append(_part(segment, run) if len(run) < len(segment.words) else segment)
+    return tuple(out)
+
+
+def split_at_stops(segment: SpokenSegment) -> tuple[SpokenSegment, ...]:
+    """A segment cut behind full stops, so that guards judge sentence by sentence (abbreviations may be cut too: nothing is lost)."""
+    out: list[SpokenSegment] = []
+    run: list[SpokenWord] = []
+    for word in segment.words:
+        run.append(word)
+        if _STOP.search(word.text):
+            out.append(_part(segment, run))
+            run = []
+    if run:
+        out.append(_part(segment, run))
     return tuple(out)
 
 
