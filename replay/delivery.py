@@ -19,7 +19,7 @@ from media.command import Sandbox
 from media.measure import AudioMeasure, VideoMeasure, check_audio, check_video
 from media.probe import probe
 from schemas.canonical import Frozen, Sha256
-from schemas.errors import PipelineError
+from schemas.errors import MediaRejected
 from schemas.media import MediaInfo
 from schemas.time import Rate
 
@@ -164,8 +164,8 @@ def look(path: Path, sandbox: Sandbox) -> Seen:
     """Measure a film.
 
     Raises:
-        MediaRejected, ToolFailed: it is no film that decodes.
-        LimitExceeded, SandboxUnavailable: it could not be looked at.
+        MediaRejected: it is no film that decodes.
+        ToolFailed, LimitExceeded, SandboxUnavailable: it could not be looked at.
     """
     digest, size = _digest(path)
     return Seen(digest, size, probe(path, sandbox), check_video(path, sandbox), check_audio(path, sandbox))
@@ -178,7 +178,7 @@ def verify_delivery(folder: Path, sandbox: Sandbox) -> DeliveryReport:
         folder: holds ``video.mp4``, ``manifest.json`` and perhaps ``captions.srt``; other files do not matter.
 
     Raises:
-        SandboxUnavailable, LimitExceeded: the film could not be looked at. Everything that is wrong with the folder itself is a
+        ToolFailed, SandboxUnavailable, LimitExceeded: the film could not be looked at. Everything that is wrong with the folder itself is a
             problem in the report.
     """
     problems: list[Problem] = []
@@ -199,9 +199,7 @@ def verify_delivery(folder: Path, sandbox: Sandbox) -> DeliveryReport:
         )
     try:
         seen = look(folder / VIDEO, sandbox)
-    except PipelineError as error:
-        if type(error).__name__ not in ("MediaRejected", "ToolFailed"):
-            raise
+    except MediaRejected as error:
         return DeliveryReport(problems=(Problem(code="not_a_film", message=f"{VIDEO}: {error.message}"),), measured={})
     problems += judge(manifest, seen)
     problems += _captions(folder, manifest)

@@ -15,7 +15,7 @@ from replay.tool import Arguments, Contents, Product, Refusal, ToolEnv
 from replay.views import clip
 from schemas.blocker import Blocker, BlockerCode
 from schemas.contract import ContentRequest, Fact, Role, ToolContract
-from schemas.errors import PipelineError
+from schemas.errors import MediaRejected
 from schemas.state import AssetChoice, Change, PoolClip, ProductionState
 
 PART_SHOTS = 24
@@ -160,14 +160,12 @@ def clip_problem(entry: PoolClip, env: ToolEnv) -> str | None:
     """What is wrong with a pool clip's bytes, in a few words; None if it can be used.
 
     Raises:
-        LimitExceeded, SandboxUnavailable, StorageFault: it could not be judged.
+        ToolFailed, LimitExceeded, SandboxUnavailable, StorageFault: it could not be judged.
     """
     try:
         measure: VideoMeasure = measured_video(entry.ref, env.store, env.sandbox)
-    except PipelineError as error:
-        if type(error).__name__ in ("MediaRejected", "ToolFailed"):
-            return f"it cannot be decoded ({error.code})"
-        raise
+    except MediaRejected as error:
+        return f"it cannot be decoded ({error.code})"
     if measure.frames < 1:
         return "it holds no frames"
     if measure.black_share > MAX_BLACK:

@@ -13,7 +13,7 @@ from replay.views import clip
 from schemas.artifact import ArtifactKind
 from schemas.blocker import Blocker, BlockerCode
 from schemas.contract import ContentRequest, Fact, Role, ToolContract
-from schemas.errors import PipelineError
+from schemas.errors import MediaRejected
 from schemas.state import MusicChoice, ProductionState
 
 SHORTEST_US = 5_000_000
@@ -84,9 +84,7 @@ class SearchMusic:
             ref = env.store.put_file(track.path, ArtifactKind.MUSIC, _TYPES.get(track.path.suffix.lower(), "application/octet-stream"))
             try:
                 m = measured_audio(ref, env.store, env.sandbox)
-            except PipelineError as error:
-                if type(error).__name__ not in ("MediaRejected", "ToolFailed"):
-                    raise
+            except MediaRejected as error:
                 problems.append(f"{track.track_id} cannot be decoded ({error.code})")
                 continue
             if m.duration_us < SHORTEST_US or m.silent_share >= MAX_SILENT or not track.licence:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,13 @@ from media.audio import read_wav
 from media.sandbox import open_sandbox
 from replay import facts, lineage
 from replay.delivery import CAPTIONS, MANIFEST, VIDEO, Manifest, Seen, judge, look, verify_delivery
+from replay.engines import MusicTrack
 from replay.measured import measured_audio, measured_video
+from replay.music import FolderLibrary
 from replay.state import apply, shot_change
 from replay.tool import Product, Refusal
 from replay.tools import compose_timeline, render_shots, retrieve_visuals, search_music, stitch_video, synthesize_narration
+from schemas.artifact import ArtifactKind
 from schemas.blocker import BlockerCode
 from schemas.contract import Fact
 from schemas.state import ProductionState
@@ -370,11 +375,36 @@ def test_a_manifest_that_does_not_fit_the_bytes_is_found_out(
     assert code in {p.code for p in judge(Manifest.model_validate_json((folder / MANIFEST).read_bytes()), seen)}
 
 
+@pytest.mark.parametrize("data", [b"no film at all, only words", b"#EXTM3U\nfile:///etc/passwd\n", b"ffconcat version 1.0\nfile secret\n"])
+def test_bytes_that_are_no_film_are_named(studio: Studio, delivered: tuple[ProductionState, Product], tmp_path: Path, data: bytes) -> None:
+    folder = export(delivered[0], studio, tmp_path)
+    (folder / VIDEO).write_bytes(data)
+    _edit(folder, video__sha256=hashlib.sha256(data).hexdigest(), video__size_bytes=len(data))
+    assert [p.code for p in verify_delivery(folder, studio.sandbox).problems] == ["not_a_film"]
+
+
+def test_a_track_that_is_no_sound_is_passed_over(studio: Studio, tmp_path: Path) -> None:
+    (tmp_path / "lie.mp3").write_bytes(b"no sound at all")
+    lie = MusicTrack("lie", tmp_path / "lie.mp3", "Calm lie", ("calm",), "MIT", None, 0)
+    engines = replace(studio.engines, music=FolderLibrary("lies", (lie, *studio.engines.music.tracks)))
+    env = replace(studio.env(), engines=engines)
+    done = MUSIC.execute(studio.planned(), {}, ({"query": "calm lie", "moods": ["calm"]},), env)
+    assert isinstance(done, Product)
+    assert done.results["track"] == "hum"
+
+
+def test_a_clip_that_is_no_film_is_passed_over(studio: Studio) -> None:
+    ref = studio.store.put_bytes(b"no clip at all", ArtifactKind.CLIP, "video/mp4")
+    lie = studio.pool[CARD].model_copy(update={"clip_id": "clip_lie", "ref": ref, "text": "a very special lie"})
+    state = studio.planned([("Lie.", "a very special lie", 1000)], pool=(lie, studio.pool[FRACTAL]))
+    state, product = studio.run(RETRIEVE, state, {"shots": "all"}, (queries(state),))
+    assert clips_of(state, studio) == [FRACTAL]
+    assert product.results["passed_over"][0].startswith("clip_lie: it cannot be decoded")
+
+
 def test_a_film_of_other_bytes_with_the_right_digest_is_not_valid(
     studio: Studio, delivered: tuple[ProductionState, Product], tmp_path: Path
 ) -> None:
-    import hashlib
-
     folder = export(delivered[0], studio, tmp_path)
     blank = studio.ffmpeg(
         "film.mp4", "-f", "lavfi", "-i", "color=black:s=320x180:r=30:d=3", "-f", "lavfi", "-i", "anullsrc", "-shortest", "-c:v", "libx264",
