@@ -16,7 +16,7 @@ from inversion.language import guess_language
 from inversion.listen import find_speech, finish
 from inversion.place import aligned, on_film
 from inversion.sidecar import Sidecar
-from inversion.speech import Samples, Window, cut_windows, merge_spans, us_at
+from inversion.speech import Samples, Window, cut_windows, merge_spans, touching, us_at
 from inversion.transcript import SpokenSegment, SpokenWord, Transcript
 from inversion.words import plausible_us
 from schemas.storyboard import WordTiming
@@ -107,7 +107,7 @@ def lay_over_speech(segment: SpokenSegment, fine: Sequence[Span]) -> SpokenSegme
     if segment.start_us is None or segment.end_us is None or segment.end_us <= segment.start_us or not segment.words:
         return segment
     own = Span(start_us=segment.start_us, end_us=segment.end_us)
-    parts = [Span(start_us=max(s.start_us, own.start_us), end_us=min(s.end_us, own.end_us)) for s in fine if s.overlap_us(own) > 0]
+    parts = [Span(start_us=max(s.start_us, own.start_us), end_us=min(s.end_us, own.end_us)) for s in touching(own, fine)]
     return replace(segment, words=_over(segment.words, parts or [own]))
 
 

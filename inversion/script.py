@@ -44,26 +44,23 @@ def follow_script(script: Sequence[SpokenSegment], heard: Sequence[SpokenSegment
         script: segments (paragraphs or lines) of untimed words.
         heard: timed segments of a recogniser, in order.
     """
-    words = [(s, w) for s, segment in enumerate(script) for w in segment.words]
+    words = [w for segment in script for w in segment.words]
     spoken = [w for segment in heard for w in segment.words]
-    pairs = match_words([w.text for _, w in words], [w.text for w in spoken])
     partner: list[int | None] = [None] * len(words)
     equal = 0
-    for left, right in pairs:
+    for left, right in match_words([w.text for w in words], [w.text for w in spoken]):
         partner[left] = right
-        equal += _key(words[left][1].text) == _key(spoken[right].text)
+        equal += _key(words[left].text) == _key(spoken[right].text)
     kept = _spoken_part(partner, spoken)
-    runs = _unscripted(partner, spoken)
+    todo = _unscripted(partner, spoken)
     out: list[SpokenSegment] = []
     added = 0
-    todo = list(runs)
-    j: int | None
-    for number, segment in enumerate(script):
+    i = 0
+    for segment in script:
         current: list[SpokenWord] = []
-        for i, (owner, word) in enumerate(words):
-            if owner != number or not kept[i]:
-                continue
-            j = partner[i]
+        for word in segment.words:
+            j, is_kept = partner[i], kept[i]
+            i += 1
             while j is not None and todo and todo[0][0] < j:
                 first, end = todo.pop(0)
                 if current:
@@ -71,6 +68,8 @@ def follow_script(script: Sequence[SpokenSegment], heard: Sequence[SpokenSegment
                     current = []
                 out.append(SpokenSegment(tuple(spoken[first:end])).flagged(NOT_IN_SCRIPT))
                 added += end - first
+            if not is_kept:
+                continue
             if j is not None:
                 w = spoken[j]
                 word = replace(word, start_us=w.start_us, end_us=w.end_us, confidence=w.confidence, timing=w.timing)

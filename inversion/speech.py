@@ -7,6 +7,7 @@ memory does not grow with the length of the film. Must not recognise words.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -244,16 +245,13 @@ def _cut_price(pause_us: int) -> float:
 
 def covered_us(spans: Sequence[Span], by: Sequence[Span]) -> int:
     """Microseconds of ``spans`` that lie inside ``by``. Both in order and without overlap among themselves."""
-    total = 0
-    k = 0
-    for span in spans:
-        while k < len(by) and by[k].end_us <= span.start_us:
-            k += 1
-        j = k
-        while j < len(by) and by[j].start_us < span.end_us:
-            total += span.overlap_us(by[j])
-            j += 1
-    return total
+    return sum(min(span.end_us, own.end_us) - max(span.start_us, own.start_us) for span in spans for own in touching(span, by))
+
+
+def touching(span: Span, among: Sequence[Span]) -> Sequence[Span]:
+    """Those of ``among`` (in order, without overlap) that share time with ``span``; found by bisection."""
+    first = bisect_right(among, span.start_us, key=lambda s: s.end_us)
+    return among[first : bisect_left(among, span.end_us, lo=first, key=lambda s: s.start_us)]
 
 
 def merge_spans(spans: Iterable[Span], join_us: int = 0) -> tuple[Span, ...]:
@@ -272,9 +270,7 @@ def without(spans: Sequence[Span], holes: Sequence[Span]) -> tuple[Span, ...]:
     out: list[Span] = []
     for span in spans:
         at = span.start_us
-        for hole in holes:
-            if hole.end_us <= at or hole.start_us >= span.end_us:
-                continue
+        for hole in touching(span, holes):
             if hole.start_us > at:
                 out.append(Span(start_us=at, end_us=hole.start_us))
             at = max(at, hole.end_us)

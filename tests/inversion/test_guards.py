@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from inversion.config import InversionConfig
-from inversion.guards import collapse_loops, drop_notes, drop_silent, in_order, passed_over, speech_covered, split_at_silence
+from inversion.guards import (
+    collapse_loops,
+    drop_notes,
+    drop_silent,
+    in_order,
+    passed_over,
+    speech_covered,
+    split_at_silence,
+    split_at_stops,
+)
 from inversion.listen import finish
 from inversion.sidecar import parse_sidecar
 from inversion.transcript import SpokenSegment, SpokenWord, words_of
@@ -90,3 +100,23 @@ def test_speech_without_words_is_found() -> None:
     heard = [said("one two three four", 0, 4_000_000), said("five six", 6_000_000, 8_000_000)]
     assert passed_over(heard, speech, 1_000_000) == (Span(start_us=8_150_000, end_us=12_000_000),)
     assert speech_covered(heard, speech) == pytest.approx(6_150_000 / 10_000_000)
+
+
+@pytest.mark.parametrize("text", ["Hmmmmmmmm", "Aaaaaah, ooooooh", "mm mm"])
+def test_humming_is_no_narration(text: str) -> None:
+    assert drop_notes([SpokenSegment(words_of(text), 0, 10)]) == ()
+
+
+def test_a_window_is_judged_sentence_by_sentence() -> None:
+    found = split_at_stops(said("It falls. It swings, and then it stops.", 0, 800))
+    assert [s.text for s in found] == ["It falls.", "It swings, and then it stops."]
+    assert (found[1].start_us, found[1].end_us) == (200, 800)
+
+
+def test_guards_on_two_hours_of_speech_take_no_time() -> None:
+    heard = [said("one two three four", k * 1_000_000, k * 1_000_000 + 900_000) for k in range(7_200)]
+    speech = [Span(start_us=k * 1_000_000, end_us=k * 1_000_000 + 950_000) for k in range(7_200)]
+    started = time.perf_counter()
+    assert drop_silent(heard, speech, 0.1)[1] == 0
+    assert passed_over(heard[::2], speech, 500_000) != ()
+    assert time.perf_counter() - started < 5

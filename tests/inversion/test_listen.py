@@ -382,3 +382,20 @@ def test_a_film_in_two_languages_is_heard_in_both(shared: Path) -> None:
 def test_times_and_samples_agree() -> None:
     assert (samples_at(1_000_000), us_at(16_000)) == (16_000, 1_000_000)
     assert find_speech(np.zeros(16_000, dtype=np.float32), CONFIG).spans == ()
+
+
+def test_asking_for_the_language_encodes_the_sound_once(two_sentences: Samples) -> None:
+    try:
+        engine = FasterWhisper(AsrConfig(model="whisper-base"))
+    except EngineMissing as missing:
+        pytest.skip(str(missing))
+    encoder = engine._model.encode
+    inner, count = encoder._encode, []
+    encoder._kept.clear()
+    encoder._encode = lambda features: count.append(1) or inner(features)
+    try:
+        assert max(engine.detect(two_sentences).items(), key=lambda v: v[1])[0] == "en"
+        assert "pendulum" in engine.recognise(two_sentences, "en").segments[0].text
+    finally:
+        encoder._encode = inner
+    assert len(count) == 1
