@@ -19,7 +19,7 @@ FLASH_US = 450_000
 """A disturbance that is over within this time and leaves the old picture is no cut."""
 _LEAST_STEP = 0.8
 _LEAST_JUMP = 1.25
-_CAPTIONS_ONLY = 0.1
+_CAPTIONS_ONLY = 0.12
 """Less change than this above the caption strip, in shares of the pattern there, is a change of captions."""
 _DENSE_STEP = 25.0
 """Steps this large are looked at even among others like them, levels."""
@@ -45,7 +45,7 @@ class Rules:
     def of(cls, sensitivity: float) -> Rules:
         """Thresholds move by about a third to either side."""
         lean = 0.5 - sensitivity
-        return cls(share=0.30 + 0.2 * lean, seen=1.2 * (1 + 0.8 * lean), plain=4.0 * (1 + 0.8 * lean))
+        return cls(share=0.36 + 0.2 * lean, seen=1.2 * (1 + 0.8 * lean), plain=4.0 * (1 + 0.8 * lean))
 
 
 def find_cuts(reel: Reel, start: int, end: int, times: NDArray[np.int64], pace: float, rules: Rules) -> list[Cut]:
@@ -92,7 +92,7 @@ def _jump(reel: Reel, frame: int, pace: float, reach: int = 6) -> float:
 def _judge(reel: Reel, frame: int, pace: float, rules: Rules) -> Cut | None:
     jump = _jump(reel, frame, pace, reach=9)
     lively = _between((4.0 - jump) / 2.7)
-    need = rules.share + 0.35 * lively
+    need = rules.share + 0.29 * lively
     if reel.rough(frame - 1, frame) < 0.9 * need and (jump < 4.0 or reel.distance(frame - 1, frame) < 0.6 * rules.plain):
         return None
     here = reel.unlike(frame - 1, frame)
@@ -101,7 +101,7 @@ def _judge(reel: Reel, frame: int, pace: float, rules: Rules) -> Cut | None:
     if here.upper < _CAPTIONS_ONLY:
         return None
     if _still(reel, frame, pace):
-        if here.share > rules.share - 0.08 and visible(here) + 0.27 * here.fresh > 0.7 * rules.seen:
+        if here.share > rules.share - 0.1 and visible(here) + 0.27 * here.fresh > 0.7 * rules.seen:
             return Cut(frame, min(1.0, visible(here) / (2 * rules.seen)))
     if here.share < rules.share or visible(here) < rules.seen:
         return None
@@ -161,7 +161,7 @@ def _still(reel: Reel, frame: int, pace: float) -> bool:
     """Whether nothing at all moves for half a second before and after, as between slides."""
     k, reach = frame - reel.first, max(5, round(13 * pace))
     sides = (reel.step[max(0, k - reach) : k], reel.step[k + 1 : k + 1 + reach])
-    return all(len(side) >= reach // 2 and float(side.max()) < 0.02 for side in sides)
+    return all(len(side) >= reach // 2 and float(side.max()) < 0.035 for side in sides)
 
 
 def _share(reel: Reel, a: int, b: int) -> float:

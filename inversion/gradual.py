@@ -239,7 +239,7 @@ def _fit(reel: Reel, low: int, high: int, floor: int, ceiling: int, pace: float,
         return None
     _, first, last, mix = best
     pair = reel.unlike(first, last)
-    if pair.share < rules.share + 0.12 or visible(pair) < 1.2 * rules.seen or not _convincing(mix, pair):
+    if pair.share < rules.share + 0.08 or visible(pair) < 1.2 * rules.seen or not _convincing(mix, pair):
         return None
     return Gradual(first + 1, (first + 1 + last) // 2, last, Transition.DISSOLVE, min(1.0, (0.46 - mix.off) / 0.25))
 
