@@ -69,11 +69,14 @@ def write_storyboard(board: Storyboard, root: Path) -> None:
 
 
 def write_delivery(trajectory: Trajectory, store: ArtifactStore, root: Path) -> bool:
-    """video.mp4 and manifest.json of a delivered run; False if nothing was delivered."""
+    """video.mp4, manifest.json and captions.srt of a delivered run; False if nothing was delivered."""
     if trajectory.video is None or trajectory.manifest is None:
         return False
     _write(root / "video.mp4", store.read(trajectory.video.sha256))
     _write(root / "manifest.json", store.read(trajectory.manifest.sha256))
+    captions = store.read_json(trajectory.manifest.sha256).get("captions")
+    if captions is not None:
+        _write(root / str(captions["file"]), store.read(captions["sha256"]))
     return True
 
 
