@@ -13,6 +13,7 @@ import orjson
 from inversion.interchange import to_otio, to_srt
 from jobs.picture import contact_sheet
 from media.command import Sandbox
+from replay.delivery import CAPTIONS
 from schemas.storyboard import Storyboard
 from schemas.trajectory import Trajectory
 from storage.artifacts import ArtifactStore
@@ -76,7 +77,7 @@ def write_delivery(trajectory: Trajectory, store: ArtifactStore, root: Path) -> 
     _write(root / "manifest.json", store.read(trajectory.manifest.sha256))
     captions = store.read_json(trajectory.manifest.sha256).get("captions")
     if captions is not None:
-        _write(root / str(captions["file"]), store.read(captions["sha256"]))
+        _write(root / CAPTIONS, store.read(captions["sha256"]))
     return True
 
 

@@ -218,7 +218,7 @@ def test_compression_changes_nothing(sandbox: Sandbox, tmp_path: Path, crf: int)
 def test_frame_rate_changes_nothing(sandbox: Sandbox, tmp_path: Path, rate: int) -> None:
     pan = Camera(PANORAMA, whip(0.2, 0.6, rate // 2, rate))
     edit = [
-        Cutaway(still(LAND), 2 * rate),
+        Cutaway(still(FACE2), 2 * rate),
         Cutaway(pan, 2 * rate),
         Cutaway(Flashing(still(FACE), (Flash(rate, max(1, rate // 20)),)), 2 * rate),
     ]
