@@ -277,10 +277,9 @@ def best_ramp(share: NDArray[np.float64]) -> tuple[int, int, float]:
     stride = max(1, count // 24)
     low, high = np.arange(-1, count - 1, stride), np.arange(1, count + 1, stride)
     while True:
-        s, e = np.meshgrid(low, high, indexing="ij")
-        s, e = s.ravel(), e.ravel()
-        wide = e - s >= 2
-        s, e = s[wide], e[wide]
+        starts, ends = np.meshgrid(low, high, indexing="ij")
+        wide = ends - starts >= 2
+        s, e = starts[wide], ends[wide]
         model = np.clip((position[None, :] - s[:, None]) / (e - s)[:, None], 0, 1)
         error = np.abs(model - share[None, :]).mean(axis=1)
         best = int(error.argmin())
