@@ -19,6 +19,8 @@ FLASH_US = 450_000
 """A disturbance that is over within this time and leaves the old picture is no cut."""
 _LEAST_STEP = 0.8
 _LEAST_JUMP = 1.25
+_SUDDEN = 8.0
+"""After a jump this large the whole picture need not be another one: the camera may have been moved or brought closer."""
 _CAPTIONS_ONLY = 0.12
 """Less change than this above the caption strip, in shares of the pattern there, is a change of captions."""
 _DENSE_STEP = 25.0
@@ -103,6 +105,8 @@ def _judge(reel: Reel, frame: int, pace: float, rules: Rules) -> Cut | None:
     if _still(reel, frame, pace):
         if here.share > rules.share - 0.1 and visible(here) + 0.27 * here.fresh > 0.7 * rules.seen:
             return Cut(frame, min(1.0, visible(here) / (2 * rules.seen)))
+    if jump > _SUDDEN and here.share > rules.share - 0.12 and here.kin < 0.985 and reel.changed(frame - 1, frame) > 0.6:
+        return Cut(frame, min(1.0, (here.share - rules.share + 0.12) / 0.4))
     if here.share < rules.share or visible(here) < rules.seen:
         return None
     if _stark(reel, frame, here):

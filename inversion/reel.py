@@ -17,6 +17,8 @@ _CENTRE_Y, _CENTRE_X = (0.15, 0.78), (0.14, 0.86)
 """The part of the frame that is asked whether it is blank: letterbox, pillarbox and captions lie outside."""
 _TAKEN = 12
 """Frames kept ready for matching: two megabytes each."""
+_TOUCHED = 2.5
+"""Mean change of a block that is more than noise, levels."""
 _FIGURES = ("step", "shift", "strip", "upper", "mean", "spread", "bright", "contrast", "deviation")
 
 
@@ -132,6 +134,12 @@ class Reel:
         variance = np.maximum((cells * cells).mean(axis=(2, 4)) - mean * mean, 0)
         before, after, change = np.sqrt(np.maximum(variance - 1.0, 0))
         return float((np.minimum(change, before) + np.minimum(change, after)).sum() / max(float((before + after).sum()), 1e-3))
+
+    def changed(self, a: int, b: int) -> float:
+        """Share of the blocks of the frame in which anything changed at all."""
+        change = np.abs(self.coarse[b - self.first] - self.coarse[a - self.first])
+        cells = change.reshape(ROWS, change.shape[0] // ROWS, COLUMNS, change.shape[1] // COLUMNS).mean(axis=(1, 3))
+        return float((cells > _TOUCHED).mean())
 
     def nearest(
         self, low_a: int, end_a: int, low_b: int, end_b: int, allowed: Callable[[int, int], bool] = lambda a, b: True, toll: float = 0.0

@@ -99,6 +99,7 @@ CUTS: dict[str, Row] = {
     "two pictures": ([Cutaway(still(LAND), 40), Cutaway(still(FACE), 40)], ["cut@40"]),
     "pictures that drift": ([Cutaway(drift(LAND), 50), Cutaway(drift(LIFE), 50)], ["cut@50"]),
     "closer on the same place": ([Cutaway(still(FACE, 0.5, 0.5, 0.95), 40), Cutaway(still(FACE, 0.4, 0.4, 0.35), 40)], ["cut@40"]),
+    "a little closer on the same place": ([Cutaway(still(LIFE, 0.5, 0.5, 0.85), 40), Cutaway(still(LIFE, 0.5, 0.5, 0.65), 40)], ["cut@40"]),
     "to the other side of the same place": (
         [Cutaway(still(LIFE, 0.28, 0.5, 0.5), 40), Cutaway(still(LIFE, 0.72, 0.5, 0.5), 40)],
         ["cut@40"],
