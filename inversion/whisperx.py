@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +19,9 @@ from inversion.asr import Heard, model_path
 from inversion.config import AsrConfig
 from inversion.sidecar import SidecarUnreadable, sidecar_of
 from inversion.speech import Samples
+from inversion.transcript import SpokenWord
 from schemas.errors import EngineMissing
+from schemas.storyboard import WordTiming
 from schemas.time import US
 
 _NEXT = "pip install 'workprint[whisperx]'"
@@ -58,9 +61,10 @@ class WhisperXRecogniser:
             model, about = self._aligner(spoken)
             found = self._whisperx.align(segments, model, about, sound, self._device, return_char_alignments=False)
         try:
-            return Heard(sidecar_of({"segments": found.get("segments") or [], "language": spoken}).segments, spoken)
+            heard = sidecar_of({"segments": found.get("segments") or [], "language": spoken})
         except SidecarUnreadable:
             return Heard((), spoken)
+        return Heard(tuple(replace(s, words=tuple(_aligned(w) for w in s.words)) for s in heard.segments), spoken)
 
     def _load(self) -> Any:
         if self._model is None:
@@ -97,6 +101,10 @@ class WhisperXRecogniser:
     def _has_cuda(self) -> bool:
         torch = importlib.import_module("torch")
         return bool(torch.cuda.is_available())
+
+
+def _aligned(word: SpokenWord) -> SpokenWord:
+    return word if word.start_us is None else replace(word, timing=WordTiming.ALIGNED)
 
 
 def _module() -> Any:
