@@ -21,7 +21,7 @@ class Salient:
 
 
 _UNITS = (
-    r"percent|per cent|%|degrees?|kilograms?|kilos?|grams?|tons?|tonnes?|pounds?|kilomet(?:er|re)s?|miles?|met(?:er|re)s?|"
+    r"percent|per cent|degrees?|kilograms?|kilos?|grams?|tons?|tonnes?|pounds?|kilomet(?:er|re)s?|miles?|met(?:er|re)s?|"
     r"centimet(?:er|re)s?|feet|foot|inches|seconds?|minutes?|hours?|days?|weeks?|months?|years?|centuries|dollars?|euros?|people|times|"
     r"joules?|newtons?|watts?|volts?|hertz|lit(?:er|re)s?|square \w+"
 )
@@ -33,7 +33,7 @@ _SPELLED = (
 )
 _COUNT = rf"(?:{_DIGITS}|(?:{_SPELLED})(?:[- ](?:{_SPELLED}|one))?)"
 _EN_FIGURE = re.compile(
-    rf"(?<![\w.])(?P<value>[$€£]\s?{_DIGITS}(?:\s(?:{_SCALE}))?|{_COUNT}(?:\s(?:{_SCALE}))?\s?(?:{_UNITS})\b|{_DIGITS}\s(?:{_SCALE}))",
+    rf"(?<![\w.])(?P<value>[$€£]\s?{_DIGITS}(?:\s(?:{_SCALE}))?|{_COUNT}(?:\s(?:{_SCALE}))?\s?(?:{_UNITS})\b|{_DIGITS}\s?%|{_DIGITS}\s(?:{_SCALE}))",
     re.IGNORECASE,
 )
 _ZH_FIGURE = re.compile(

@@ -212,6 +212,8 @@ def _title(page: _Page) -> Spotlight | None:
         return None
     if not any(0.15 <= page.centre(t)[1] <= 0.8 and 0.2 <= page.centre(t)[0] <= 0.8 for t in large):
         return None
+    if sum(c.isalpha() for t in large for c in t.text) < 2:
+        return None  # a number painted on a thing
     tallest = max(page.share(t) for t in large)
     main = [t for t in large if page.share(t) >= 0.7 * tallest]
     small = [t.text for t in page.lines if t not in main]

@@ -24,7 +24,7 @@ def demo_source() -> Located:
     path = asset("demo-video")
     item = SourceItem(
         uri=str(path),
-        title="Work and energy on an inclined plane",
+        title="Physics works",
         language="en",
         licence="CC-BY-3.0",
         attribution=DEMO_ATTRIBUTION,

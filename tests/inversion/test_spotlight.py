@@ -66,6 +66,7 @@ def test_card_is_read_by_its_layout(kind: SpotlightKind, slots: dict[str, str], 
         tuple(line(f"$ command number {n}", 40, 30 * n, 18) for n in range(20)),
         (line("a small sign on a wall", 600, 300, 16),),
         (line("|/\\-=+", 500, 300, 80),),
+        (line("15.5", 560, 300, 60),),
     ],
 )
 def test_what_is_no_graphic_gives_none(lines: tuple[TextBox, ...]) -> None:
@@ -77,6 +78,7 @@ def test_what_is_no_graphic_gives_none(lines: tuple[TextBox, ...]) -> None:
     [
         ("Now I take an object of 15.5 kilograms and drop it.", "en", SpotlightKind.NUMBER,
          {"value": "15.5 kilograms", "label": "Now I take an object"}),
+        ("I believe in it for 100% and more.", "en", SpotlightKind.NUMBER, {"value": "100%", "label": "I believe in it"}),
         ("It cost $12 million to build.", "en", SpotlightKind.NUMBER, {"value": "$12 million", "label": "to build"}),
         ("There are three parts. First, the ink. Second, the paper. Third, the press.", "en", SpotlightKind.LIST,
          {"heading": "There are three parts", "item1": "the ink", "item2": "the paper", "item3": "the press"}),
