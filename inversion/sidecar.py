@@ -55,6 +55,8 @@ def read_sidecar(path: Path, most_bytes: int) -> Sidecar:
         SidecarUnreadable: missing, too large, binary, or nothing spoken in it.
     """
     try:
+        if not path.is_file():
+            raise SidecarUnreadable("sidecar_missing", "cannot read the subtitle file: no regular file", "check the path in the manifest")
         with path.open("rb") as f:
             data = f.read(most_bytes + 1)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from pathlib import Path
 
@@ -160,6 +161,10 @@ def test_what_is_no_transcript_is_refused(data: bytes, code: str) -> None:
 def test_a_missing_and_a_huge_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SidecarUnreadable, match="cannot read"):
         read_sidecar(tmp_path / "absent.srt", 100)
+    os.mkfifo(tmp_path / "pipe.srt")
+    for name in ("pipe.srt", ""):
+        with pytest.raises(SidecarUnreadable, match="no regular file"):
+            read_sidecar(tmp_path / name, 100)
     (tmp_path / "big.srt").write_bytes(b"x" * 101)
     with pytest.raises(SidecarUnreadable, match="over 100 bytes"):
         read_sidecar(tmp_path / "big.srt", 100)
