@@ -115,7 +115,7 @@ TABLES: tuple[TableSpec, ...] = (
         (
             _PROJECT,
             col("uri", "text", "source as the user named it"),
-            col("title", "text", "title from the manifest, else from the file name"),
+            col("title", "text", "title from the manifest, else made from the narration"),
             col("language", "text", "language of the narration, ISO 639-1"),
             col("licence", "text", "licence of the source; 'unknown' if the user gave none"),
             col("attribution", "text", "who must be named", null="nobody was named"),
