@@ -57,7 +57,11 @@ lint: $(VENV)/.ready ## ruff, mypy --strict, import contracts
 	$(VENV)/bin/lint-imports
 
 bench: setup ## the figures of BENCHMARKS.md
-	for b in bench/*.py; do echo "== $$b"; $(PY) $$b || exit 1; done
+	$(PY) -m bench.runtime
+	$(PY) bench/sandbox.py
+	$(PY) bench/lake.py
+	$(PY) bench/inversion_speed.py "$$($(PY) -c 'from media.assets import asset; print(asset("demo-video"))')"
+	$(PY) bench/production.py --speech kokoro
 
 clean: ## remove what was built and downloaded into this folder
 	rm -rf $(VENV) node_modules demo
