@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from inversion.reel import Reel
 
 _STILLS = 4
-_STRIP_STEP = 1.2
+_STRIP_STEP = 0.5
 
 
 class Figures:
@@ -69,5 +69,5 @@ class Figures:
             return 0
         strip, upper = rows[3], rows[4]
         usual = float(np.median(strip))
-        jump = (strip > _STRIP_STEP + 3 * usual) & (strip > 4 * upper)
+        jump = (strip > _STRIP_STEP + 4 * usual) & (strip > 4 * upper)
         return int((jump & ~np.append(False, jump[:-1])).sum())
