@@ -13,7 +13,7 @@ from schemas.storyboard import TextBox
 
 _LOW = 0.68
 """Captions have their middle below this share of the height."""
-_TALL = 0.10
+_TALL = 0.13
 _CENTRED = 0.16
 _SAME_PLACE = 0.035
 
