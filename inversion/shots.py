@@ -7,6 +7,8 @@ time, with enough of a margin on both sides that where stretches meet makes no d
 from __future__ import annotations
 
 import time
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,7 +121,7 @@ class _Spotter:
     """The running state of the pass."""
 
     def __init__(self, width: int, height: int, rules: Rules) -> None:
-        self.times: list[int] = []
+        self.times = array("q")
         self.figures = Figures()
         self.judging_ns = 0
         self._reel = Reel(width, height)
@@ -152,12 +154,12 @@ class _Spotter:
 
     def _pace(self) -> float:
         """Frames in 40 ms, from the times of the last stretch."""
-        gaps = np.diff(self.times[-(_CORE + _MARGIN) :])
+        gaps = np.diff(np.array(self.times[-(_CORE + _MARGIN) :], np.int64))
         gaps = gaps[gaps > 0]
         return 40_000 / float(np.median(gaps)) if len(gaps) else 1.0
 
     def _decide(self, until: int, pace: float, film_end: int | None) -> None:
-        reel, times = self._reel, np.asarray(self.times, np.int64)
+        reel, times = self._reel, np.array(self.times, np.int64)
         found = find_cuts(reel, self._decided, reel.end, times, pace, self._rules)
         known = {f: m for f, m in self._cuts.items() if f >= reel.first} | {c.frame: c.margin for c in found}
         fades = find_fades(reel, times, pace, sorted(known), film_end, self._rules)
@@ -171,7 +173,7 @@ class _Spotter:
         self._decided = until
 
 
-def _picture_end(info: MediaInfo, times: list[int]) -> int:
+def _picture_end(info: MediaInfo, times: Sequence[int]) -> int:
     told = info.video.duration_us if info.video is not None else 0
     return max(told, (times[-1] if times else 0) + 1)
 
