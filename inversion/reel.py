@@ -137,9 +137,16 @@ class Reel:
 
     def changed(self, a: int, b: int) -> float:
         """Share of the blocks of the frame in which anything changed at all."""
+        return float((self._block_changes(a, b) > _TOUCHED).mean())
+
+    def greatest(self, a: int, b: int) -> float:
+        """Mean change of the block that changed most, levels."""
+        return float(self._block_changes(a, b).max())
+
+    def _block_changes(self, a: int, b: int) -> NDArray[np.float64]:
         change = np.abs(self.coarse[b - self.first] - self.coarse[a - self.first])
-        cells = change.reshape(ROWS, change.shape[0] // ROWS, COLUMNS, change.shape[1] // COLUMNS).mean(axis=(1, 3))
-        return float((cells > _TOUCHED).mean())
+        cells: NDArray[np.float64] = change.reshape(ROWS, change.shape[0] // ROWS, COLUMNS, change.shape[1] // COLUMNS).mean(axis=(1, 3))
+        return cells
 
     def nearest(
         self, low_a: int, end_a: int, low_b: int, end_b: int, allowed: Callable[[int, int], bool] = lambda a, b: True, toll: float = 0.0
