@@ -6,6 +6,7 @@ the package and can be named by their stem.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from inversion.config import InversionConfig
 from materialize.config import MaterializeConfig
+from media.assets import ASSETS
 from repair.config import RepairConfig
 from replay.config import ReplayConfig
 from schemas.canonical import Frozen
@@ -27,6 +29,11 @@ class RayConfig(Frozen):
 
     address: Literal["local", "auto"] | str = Field(
         default="local", description="'local' starts a private Ray; 'auto' or an address joins one"
+    )
+    network: Literal["auto", "private", "machine"] = Field(
+        default="auto",
+        description="where the ports of a private Ray are: 'private' gives it a network of its own (needs root), 'machine' the machine's, "
+        "'auto' is private where that works and no engine needs the network",
     )
     object_store_bytes: int = Field(default=200_000_000, ge=80_000_000)
     cpus_per_project: int = Field(default=2, ge=1, description="CPUs one project reserves; set to the cores a model run may use")
@@ -51,6 +58,22 @@ class WorkprintConfig(Frozen):
     repair: RepairConfig = RepairConfig()
     materialize: MaterializeConfig = MaterializeConfig()
     run: RunConfig = RunConfig()
+
+    def reaches_out(self) -> tuple[str, ...]:
+        """Keys of this configuration that make a worker use the network: endpoints, and models named as on a hub."""
+        found = [key for key, value in _leaves(self.model_dump(mode="json")) if key.endswith("endpoint_url") and value is not None]
+        asr = self.inversion.asr
+        if asr.engine != "endpoint" and asr.model not in ASSETS and not Path(asr.model).exists():
+            found.append("inversion.asr.model")
+        return tuple(found)
+
+
+def _leaves(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield above + key, value
 
 
 def load_config(name: str | None) -> WorkprintConfig:
@@ -81,10 +104,10 @@ def load_config(name: str | None) -> WorkprintConfig:
 
 def _find(name: str) -> Path:
     path = Path(name)
-    if path.suffix in (".yaml", ".yml") or path.exists():
-        if not path.is_file():
-            raise ConfigInvalid("config_missing", f"there is no configuration file {name}", f"name a file, or one of {', '.join(BUILTIN)}")
+    if path.is_file():
         return path
+    if path.suffix in (".yaml", ".yml"):
+        raise ConfigInvalid("config_missing", f"there is no configuration file {name}", f"name a file, or one of {', '.join(BUILTIN)}")
     here = Path(__file__).resolve().parent
     for folder in (here / "configs", here.parent / "configs"):
         built_in = folder / f"{name}.yaml"

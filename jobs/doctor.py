@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from jobs.confine import can_be_private
 from media.assets import ASSETS, asset
 from media.host import HostCheck, inspect_host
 from schemas.errors import EngineMissing
@@ -88,4 +89,16 @@ def examine() -> Examination:
             packages[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             packages[name] = "not installed"
-    return Examination(inspect_host(), assets, packages)
+    return Examination([*inspect_host(), _ray_network()], assets, packages)
+
+
+def _ray_network() -> HostCheck:
+    possible, answer = can_be_private()
+    return HostCheck(
+        "ray network",
+        True,
+        "a private Ray gets a network of its own" if possible else f"a private Ray uses the machine's network: {answer}",
+        "a network of its own",
+        "Ray's ports are reachable from outside; only its token keeps strangers out.",
+        "run as root, or keep the ports of this machine closed to others",
+    )

@@ -1,7 +1,7 @@
 """Projects as Ray tasks: one task a project, its stages inside, a bounded window, nothing kept in Ray.
 
 The only module that imports ray. Ray retries are at-least-once; exactly-once lives in the ledger. A local Ray has no dashboard, a
-small object store, and token authentication; its ports still listen on every interface of the machine (see SECURITY.md).
+small object store, token authentication, and where it can a network of its own, for its ports listen on every interface (see SECURITY.md).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from jobs.chain import ProjectResult, process
 from jobs.config import RayConfig, WorkprintConfig
+from jobs.confine import can_be_private, private_network
 from jobs.sources import SourceGroup
 from schemas.errors import ConfigInvalid
 
@@ -43,7 +44,7 @@ def run_all(
     A worker that dies takes its project's current stage with it: the task is tried again and continues from the ledger and the
     call journal. After ``config.run.attempts`` deaths the project is reported as failed and the rest goes on.
     """
-    with _session(config.run.ray) as ray:
+    with _network(config), _session(config.run.ray) as ray:
         cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
         task = ray.remote(num_cpus=min(config.run.ray.cpus_per_project, cpus), max_retries=config.run.attempts - 1, retry_exceptions=False)(
             process
@@ -81,6 +82,38 @@ def _lost(group: SourceGroup, lake: Path, run_id: str, attempts: int, error: Exc
         run_id=run_id,
     )
     return ProjectResult(group.key, group.items[0].uri, "failed", group.project_id, "worker_died", detail)
+
+
+@contextmanager
+def _network(config: WorkprintConfig) -> Iterator[None]:
+    """The network that Ray gets, as configured.
+
+    Raises:
+        ConfigInvalid: a private network is demanded and cannot be had.
+    """
+    wanted = config.run.ray.network
+    obstacle = _obstacle(config) if wanted != "machine" else "not wanted"
+    if obstacle is None:
+        with private_network():
+            yield
+        return
+    if wanted == "private":
+        raise ConfigInvalid(
+            "network_not_private",
+            f"run.ray.network is 'private', which cannot be had: {obstacle}",
+            "run as root without engines on the network, or set run.ray.network to 'auto' and keep the machine's ports closed to others",
+        )
+    yield
+
+
+def _obstacle(config: WorkprintConfig) -> str | None:
+    if config.run.ray.address != "local":
+        return f"run.ray.address is {config.run.ray.address!r}, a Ray that others started"
+    outside = config.reaches_out()
+    if outside:
+        return f"{', '.join(outside)} needs the network"
+    possible, answer = can_be_private()
+    return None if possible else f"this process may not have one: {answer}"
 
 
 @contextmanager

@@ -15,6 +15,12 @@ def test_built_in_configuration_loads(name: str) -> None:
     assert load_config(name).run.engine == "ray"
 
 
+def test_a_folder_of_the_same_name_does_not_hide_a_built_in_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "demo").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_config("demo").replay.budget == 40
+
+
 def test_default_is_offline_and_sandboxed() -> None:
     config = load_config(None)
     assert (config.inversion.asr.engine, config.replay.speech.engine, config.run.sandbox) == ("faster_whisper", "kokoro", "bubblewrap")
