@@ -16,7 +16,7 @@ from inversion.language import guess_language
 from inversion.listen import find_speech, finish
 from inversion.place import aligned, on_film
 from inversion.sidecar import Sidecar
-from inversion.speech import Samples, Window, cut_windows, merge_spans, touching, us_at
+from inversion.speech import Sound, Window, cut_windows, merge_spans, touching, us_at
 from inversion.transcript import SpokenSegment, SpokenWord, Transcript
 from inversion.words import plausible_us
 from schemas.storyboard import WordTiming
@@ -28,7 +28,7 @@ _LOOSE_US = 1_500_000
 """Subtitles are believed to be at most this far off, in the middle of a window."""
 
 
-def from_sidecar(sidecar: Sidecar, audio: Samples, config: InversionConfig, language: str | None) -> Transcript:
+def from_sidecar(sidecar: Sidecar, audio: Sound, config: InversionConfig, language: str | None) -> Transcript:
     """A transcript out of timed subtitles.
 
     Args:
@@ -62,7 +62,7 @@ def _is_dated(segment: SpokenSegment) -> bool:
     return any(w.start_us is not None for w in segment.words)
 
 
-def _aligned(audio: Samples, segments: Sequence[SpokenSegment]) -> list[SpokenSegment]:
+def _aligned(audio: Sound, segments: Sequence[SpokenSegment]) -> list[SpokenSegment]:
     """English cues without word times, aligned window by window; cues that cannot be aligned stay as they are."""
     spans = merge_spans(
         Span(start_us=s.start_us, end_us=max(s.start_us + 1, s.end_us))

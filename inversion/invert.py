@@ -27,7 +27,7 @@ from inversion.sidecar import Sidecar, read_sidecar
 from inversion.spotlight import find_spotlights
 from inversion.storyboard import build_storyboard
 from inversion.transcript import Transcript
-from media.audio import read_audio
+from media.audio import read_pcm
 from media.command import Sandbox
 from media.probe import probe
 from schemas.artifact import ArtifactKind
@@ -196,7 +196,7 @@ def _look_and_listen(
 def _listen(
     path: Path, media: MediaInfo, item: SourceItem, given: _Given, config: InversionConfig, sandbox: Sandbox, say: Note
 ) -> Transcript:
-    audio = read_audio(path, media, sandbox)
+    audio = read_pcm(path, media, sandbox)
     language = config.language or item.language
     if given.subtitles is not None:
         say("reading subtitles")

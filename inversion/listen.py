@@ -30,7 +30,18 @@ from inversion.guards import (
 )
 from inversion.place import aligned, on_film, script_times
 from inversion.script import Followed, follow_script
-from inversion.speech import Samples, Window, cut_windows, loud_frames, merge_spans, speech_probabilities, speech_spans, split_long, us_at
+from inversion.speech import (
+    Samples,
+    Sound,
+    Window,
+    cut_windows,
+    loud_frames,
+    merge_spans,
+    speech_probabilities,
+    speech_spans,
+    split_long,
+    us_at,
+)
 from inversion.transcript import SpokenSegment, Transcript, is_wide, is_wide_end
 from inversion.words import settle, trim_to_sound, trim_to_speech
 from schemas.storyboard import WordTiming
@@ -60,7 +71,7 @@ class Speech:
     windows: tuple[Window, ...]
 
 
-def find_speech(audio: Samples, config: InversionConfig, longest_us: int = 28 * US) -> Speech:
+def find_speech(audio: Sound, config: InversionConfig, longest_us: int = 28 * US) -> Speech:
     """Speech of a film and the windows to recognise it in, each at most ``longest_us`` long."""
     probabilities = speech_probabilities(audio)
     fine = speech_spans(probabilities, len(audio), threshold=config.asr.vad_threshold, min_silence_us=_FINE_US)
@@ -70,7 +81,7 @@ def find_speech(audio: Samples, config: InversionConfig, longest_us: int = 28 * 
 
 
 def transcribe(
-    audio: Samples,
+    audio: Sound,
     recogniser: Recogniser,
     config: InversionConfig,
     *,
@@ -165,7 +176,7 @@ def _engines(recogniser: Recogniser, segments: Sequence[SpokenSegment], heard: b
     return out
 
 
-def _language(audio: Samples, windows: Sequence[Window], recogniser: Recogniser) -> tuple[str | None, float | None]:
+def _language(audio: Sound, windows: Sequence[Window], recogniser: Recogniser) -> tuple[str | None, float | None]:
     """Most probable language over the longest windows. Asks for further opinions while unsure; of two languages that stay close (a
     strong accent) the one is taken in which a window is recognised with more confidence."""
     by_length = sorted(range(len(windows)), key=lambda k: (-windows[k].duration_us, k))
@@ -201,7 +212,7 @@ def _trimmed(segments: Sequence[SpokenSegment], fine: Sequence[Span], loud: NDAr
 
 
 def _listen_again(
-    audio: Samples,
+    audio: Sound,
     segments: Sequence[SpokenSegment],
     speech: Speech,
     loud: NDArray[np.bool_],

@@ -12,7 +12,7 @@ from itertools import groupby
 from statistics import median
 
 from inversion import force
-from inversion.speech import Samples, Window
+from inversion.speech import Samples, Sound, Window
 from inversion.transcript import SpokenSegment, SpokenWord
 from inversion.words import move_over_pauses
 from schemas.storyboard import WordTiming
@@ -83,7 +83,7 @@ def on_film(segment: SpokenSegment, window: Window) -> SpokenSegment:
     return replace(segment, words=tuple(words), start_us=start, end_us=end)
 
 
-def script_times(audio: Samples, segments: Sequence[SpokenSegment], windows: Sequence[Window]) -> tuple[SpokenSegment, ...]:
+def script_times(audio: Sound, segments: Sequence[SpokenSegment], windows: Sequence[Window]) -> tuple[SpokenSegment, ...]:
     """English script segments on the film's clock aligned anew, each piece of them in the window it was heard in."""
     ends = [w.span.end_us for w in windows]
     pieces: list[tuple[int, SpokenSegment]] = []

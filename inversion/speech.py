@@ -31,6 +31,14 @@ _RELEASE = 0.15
 """Speech ends where the probability falls this far below the threshold that started it (hysteresis)."""
 
 Samples = NDArray[np.float32]
+"""Sound in -1..1: what engines take."""
+Sound = NDArray[np.int16] | NDArray[np.float32]
+"""The whole sound of a film, in 16 bits where it comes from a file, so that two hours take 230 MB; or in -1..1."""
+
+
+def samples_of(sound: Sound) -> Samples:
+    """A stretch of sound in -1..1."""
+    return sound.astype(np.float32) * np.float32(1 / 32768) if sound.dtype == np.int16 else sound.astype(np.float32, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +57,9 @@ class Window:
         """Length of the sound laid end to end."""
         return sum(p.duration_us for p in self.parts)
 
-    def sound(self, audio: Samples) -> Samples:
+    def sound(self, audio: Sound) -> Samples:
         """The window's samples out of the film's."""
-        pieces = [audio[samples_at(p.start_us) : samples_at(p.end_us)] for p in self.parts]
+        pieces = [samples_of(audio[samples_at(p.start_us) : samples_at(p.end_us)]) for p in self.parts]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def on_film(self, start_us: int, end_us: int) -> tuple[int, int]:
@@ -106,7 +114,7 @@ def _session() -> Any:
     return onnxruntime.InferenceSession(str(weights), providers=["CPUExecutionProvider"], sess_options=options)
 
 
-def speech_probabilities(audio: Samples) -> NDArray[np.float32]:
+def speech_probabilities(audio: Sound) -> NDArray[np.float32]:
     """Probability of speech for each :data:`HOP` samples of 16 kHz sound; shape [ceil(n / HOP)]."""
     count = -(-len(audio) // HOP)
     out = np.zeros(count, dtype=np.float32)
@@ -117,7 +125,7 @@ def speech_probabilities(audio: Samples) -> NDArray[np.float32]:
     for first in range(0, count, _BLOCK):
         frames = min(_BLOCK, count - first)
         block = np.zeros(frames * HOP, dtype=np.float32)
-        part = audio[first * HOP : (first + frames) * HOP]
+        part = samples_of(audio[first * HOP : (first + frames) * HOP])
         block[: len(part)] = part
         rows = block.reshape(frames, HOP)
         context = np.vstack([before[None, :], rows[:-1, -_CONTEXT:]])
@@ -176,14 +184,14 @@ def split_long(spans: Sequence[Span], probabilities: NDArray[np.float32], longes
     return tuple(out)
 
 
-def loud_frames(audio: Samples) -> NDArray[np.bool_]:
+def loud_frames(audio: Sound) -> NDArray[np.bool_]:
     """For each 10 ms whether anything audible sounds: a peak over -54 dB of the film's loud frames, and over -80 dBFS. The rest is digital
     silence or the faint ringing of a codec before its first sound."""
     step = RATE // 100
     count = -(-len(audio) // step)
     peaks = np.zeros(count, dtype=np.float32)
     for first in range(0, count, _BLOCK):
-        part = audio[first * step : (first + _BLOCK) * step]
+        part = samples_of(audio[first * step : (first + _BLOCK) * step])
         padded = np.zeros(-(-len(part) // step) * step, dtype=np.float32)
         padded[: len(part)] = np.abs(part)
         peaks[first : first + _BLOCK] = padded.reshape(-1, step).max(axis=1)

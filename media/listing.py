@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from media.command import MIB, Command, Completed, Limits, Sandbox
 from media.ffmpeg import input_options, tool
 
@@ -27,6 +30,8 @@ _MISSING = -(1 << 62)
 """Stands for a time stamp that the container does not give."""
 _MOST_LINE = 1 << 20
 
+Ticks = NDArray[np.int64]
+
 
 @dataclass(slots=True)
 class Packets:
@@ -42,10 +47,10 @@ class Packets:
     @property
     def dated(self) -> bool:
         """At least one packet has a presentation time; else only the decoding order is dated, and its zero means nothing."""
-        return any(pts != _MISSING for pts in self.pts)
+        return bool((np.frombuffer(self.pts, np.int64) != _MISSING).any())
 
-    def times(self, first: int) -> list[tuple[int, int]]:
-        """Presentation time and duration of each packet, in ticks, in the order of the file.
+    def times(self, first: int) -> tuple[Ticks, Ticks]:
+        """Presentation time and duration of each packet, in ticks, in the order of the file; arrays of equal length.
 
         Where a container dates only some packets (MPEG program streams, AVI) and all last equally long, the others fill the holes;
         otherwise a packet without a presentation time stands at its decoding time.
@@ -53,17 +58,15 @@ class Packets:
         Args:
             first: presentation time of the first decoded piece, in ticks.
         """
-        known = [pts for pts in self.pts if pts != _MISSING]
-        if known and len(known) < len(self.pts) and len(set(self.duration)) == 1 and (length := self.duration[0]) > 0:
-            grid = [first + n * length for n in range(len(self.pts))]
-            if set(known) <= set(grid):
-                return [(at, length) for at in grid]
-        out = []
-        for pts, dts, duration in zip(self.pts, self.dts, self.duration, strict=True):
-            at = pts if pts != _MISSING else dts
-            if at != _MISSING:
-                out.append((at, max(0, duration) if duration != _MISSING else 0))
-        return out
+        pts, dts, length = (np.frombuffer(column, np.int64) for column in (self.pts, self.dts, self.duration))
+        known = pts != _MISSING
+        if known.any() and not known.all() and length[0] > 0 and (length == length[0]).all():
+            place, rest = np.divmod(pts[known] - first, length[0])
+            if not rest.any() and (0 <= place).all() and (place < len(pts)).all():
+                return first + np.arange(len(pts), dtype=np.int64) * length[0], length
+        at = np.where(known, pts, dts)
+        dated = at != _MISSING
+        return at[dated], np.where(length == _MISSING, 0, np.maximum(length, 0))[dated]
 
 
 @dataclass(slots=True)

@@ -12,17 +12,18 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections.abc import Generator
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 from pydantic import Field
 
 from media.choosing import Candidate, Choice, choose
 from media.command import Limits, Sandbox
 from media.decoding import JUMPING, Piece, Source, first_stamps, pictures, samples
 from media.ffmpeg import last_words
-from media.listing import Listing, list_streams
+from media.listing import Listing, Ticks, list_streams
 from media.sniff import sniff
 from schemas.canonical import Frozen
 from schemas.errors import LimitExceeded, MediaRejected
@@ -44,6 +45,18 @@ class MediaLimits(Frozen):
 _FIRST_LOOK = Limits(wall_s=60.0, cpu_s=120, data_bytes=1536 * 1024**2, tree_bytes=1024**3, processes=64)
 _JUMP_US = 10 * US
 """In a container whose clock may jump, a step of more than this is one."""
+_FAR_US = 10**15
+"""No time stamp is taken to lie further away: 31 years."""
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Presentation of a stream's packets in order: starts and ends, microseconds from its first decoded piece. Arrays, because a long film
+    has a million packets."""
+
+    starts: Ticks
+    ends: Ticks
 
 
 def probe(path: Path, sandbox: Sandbox, limits: MediaLimits | None = None) -> MediaInfo:
@@ -209,8 +222,8 @@ def describe_video(one: Candidate, container: str, listing: Listing, start_us: i
         rate=rate,
         is_vfr=is_vfr,
         start_us=start_us,
-        duration_us=max(end for _, end in times),
-        frames=len(times),
+        duration_us=int(times.ends.max()),
+        frames=len(times.starts),
         is_hdr=one.values.get("color_transfer") in ("smpte2084", "arib-std-b67"),
     )
 
@@ -242,7 +255,7 @@ def _audio(
             sample_rate=max(1, one.number("sample_rate")),
             channels=max(1, one.number("channels")),
             start_us=start_us - video.start_us if video else 0,
-            duration_us=max(0, *(end for _, end in times)),
+            duration_us=max(0, int(times.ends.max())),
             language=one.values.get("tag:language", "")[:35] or None,
             title=one.values.get("tag:title", "")[:200] or None,
             is_default=one.flag("default"),
@@ -265,53 +278,70 @@ def _first(pieces: Generator[Piece]) -> int:
         pieces.close()
 
 
-def _timeline(one: Candidate, listing: Listing, start_us: int, *, jumps: bool) -> list[tuple[int, int]]:
-    """Start and end of every packet that is presented, microseconds from the first decoded piece, in order of presentation.
+def _timeline(one: Candidate, listing: Listing, start_us: int, *, jumps: bool) -> Times:
+    """Every packet that is presented, from the first decoded piece on, in order of presentation.
 
     A packet without a duration lasts to the next one; the last one as long as packets usually do.
     """
-    numerator, denominator = _time_base(one)
-
-    def us(ticks: int) -> int:
-        return _nearest(ticks * numerator * US, denominator)
-
+    base = _time_base(one)
     packets = listing.packets[one.index]
-    spans = [(us(at), us(at + length)) for at, length in packets.times(_nearest(start_us * denominator, numerator * US))]
+    at, length = packets.times(_nearest(start_us * base[1], base[0] * US))
+    starts, ends = _in_us(at, base), _in_us(at + length, base)
     if not packets.dated:  # decoding times begin before the first picture is shown
-        spans = [(max(at, start_us), max(end, start_us)) for at, end in spans]
+        starts, ends = np.maximum(starts, start_us), np.maximum(ends, start_us)
     if jumps:
-        spans = _straightened(spans)
-    shifted = sorted((at - start_us, end - start_us) for at, end in spans)
-    kept = [span for span in shifted if span[1] > 0 or span[0] >= 0] or [(0, 0)]
-    steps = sorted(b[0] - a[0] for a, b in pairwise(kept) if b[0] > a[0])
-    usual = steps[len(steps) // 2] if steps else 0
-    out = [(at, end if end > at else after[0]) for (at, end), after in pairwise(kept)]
-    at, end = kept[-1]
-    return [*out, (at, end if end > at else at + usual)]
+        _straighten(starts, ends)
+    starts, ends = starts - start_us, ends - start_us
+    shown = (ends > 0) | (starts >= 0)
+    if not shown.any():
+        return Times(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    starts, ends = starts[shown], ends[shown]
+    order = np.lexsort((ends, starts))
+    starts, ends = starts[order], ends[order]
+    steps = np.sort(np.diff(starts))
+    steps = steps[steps > 0]
+    usual = steps[len(steps) // 2] if len(steps) else 0
+    following = np.append(starts[1:], starts[-1] + usual)
+    return Times(starts, np.where(ends > starts, ends, following))
 
 
-def _straightened(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Undo jumps of the clock: the film goes on where it was."""
-    out: list[tuple[int, int]] = []
-    shift, newest = 0, None
-    for at, end in spans:
-        if newest is not None and abs(at + shift - newest) > _JUMP_US:
-            shift = newest - at
-        newest = end + shift if newest is None else max(newest, end + shift)
-        out.append((at + shift, end + shift))
+def _in_us(ticks: Ticks, base: tuple[int, int]) -> Ticks:
+    """Ticks as the nearest microseconds, exactly, halves up; what lies more than :data:`_FAR_US` away stands there."""
+    numerator, denominator = base
+    most = _FAR_US * denominator // (numerator * US)
+    if 2 * denominator * numerator * US >= 1 << 62 or most >= 1 << 62:
+        return np.array([_nearest(min(max(t, -most), most) * numerator * US, denominator) for t in ticks.tolist()], np.int64)
+    whole, rest = np.divmod(np.clip(ticks, -most, most), denominator)
+    out: Ticks = whole * (numerator * US) + (2 * rest * (numerator * US) + denominator) // (2 * denominator)
     return out
 
 
-def _rate(times: list[tuple[int, int]], declared: str, tick_us: int) -> tuple[Rate, bool]:
+def _straighten(starts: Ticks, ends: Ticks) -> None:
+    """Undo jumps of the clock in place: the film goes on where it was."""
+    shift, newest = 0, None
+    for first in range(0, len(starts), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        shifts = []
+        for at, end in zip(starts[block].tolist(), ends[block].tolist(), strict=True):
+            if newest is not None and abs(at + shift - newest) > _JUMP_US:
+                shift = newest - at
+            newest = end + shift if newest is None else max(newest, end + shift)
+            shifts.append(shift)
+        starts[block] += np.array(shifts, np.int64)
+        ends[block] += np.array(shifts, np.int64)
+
+
+def _rate(times: Times, declared: str, tick_us: int) -> tuple[Rate, bool]:
     """Mean rate, and whether pictures stand at unequal distances (beyond what the container's ticks explain)."""
-    span = times[-1][0] - times[0][0]
-    steps = [b[0] - a[0] for a, b in pairwise(times)]
+    count, span = len(times.starts), int(times.starts[-1] - times.starts[0])
     num, den = _fraction(declared)
-    if not steps or span <= 0:
+    if count < 2 or span <= 0:
         return (Rate(num=num, den=den) if 0 < num <= 1000 * den else Rate(num=25, den=1)), False
-    mean = Fraction(len(times) * US, times[-1][1] - times[0][0])
-    allowed = 2 * tick_us + Fraction(span, len(steps)) / 20
-    is_vfr = any(abs(step - Fraction(span, len(steps))) > allowed for step in steps)
+    mean = Fraction(count * US, int(times.ends[-1] - times.starts[0]))
+    usual = Fraction(span, count - 1)
+    allowed = 2 * tick_us + usual / 20
+    steps = np.diff(times.starts)
+    is_vfr = bool(max(int(steps.max()) - usual, usual - int(steps.min())) > allowed)
     if num > 0 and abs(Fraction(num, den) / mean - 1) < Fraction(1, 100):
         return Rate(num=num, den=den), is_vfr
     near = mean.limit_denominator(100_000)
