@@ -81,6 +81,8 @@ class AudioMeasure:
     """Share of windows of 50 ms below :data:`SILENT_DBFS`."""
     clipped_share: float
     """Share of samples at full scale."""
+    true_peak_dbtp: float
+    """Highest level between the samples too (ITU-R BS.1770, four times oversampled); :data:`LOWEST_DBFS` for digital silence."""
 
 
 def check_video(path: Path, sandbox: Sandbox) -> VideoMeasure:
@@ -163,7 +165,7 @@ def check_audio(path: Path, sandbox: Sandbox) -> AudioMeasure:
     command = Command(
         argv=(
             *(program, "-nostdin", "-hide_banner", "-nostats", "-v", "info", *input_options(container), "-i", "/in/source"),
-            *("-map", f"0:{one.index}", "-af", f"ebur128=framelog=verbose,aformat=sample_fmts=flt:sample_rates={rate}"),
+            *("-map", f"0:{one.index}", "-af", f"ebur128=framelog=verbose:peak=true,aformat=sample_fmts=flt:sample_rates={rate}"),
             *("-ac", str(channels), "-c:a", "pcm_f32le", "-f", "f32le", "pipe:1"),
         ),
         inputs={"source": path},
@@ -173,7 +175,7 @@ def check_audio(path: Path, sandbox: Sandbox) -> AudioMeasure:
     done = sandbox.stream(command, meter.read)
     if done.returncode != 0 or meter.frames == 0:
         raise MediaRejected(RejectCode.UNREADABLE, f"its sound cannot be decoded (status {done.returncode}): {last_words(done.stderr)}", "")
-    return meter.measure(_integrated(done.stderr))
+    return meter.measure(_integrated(done.stderr), _true_peak(done.stderr))
 
 
 class _Meter:
@@ -202,7 +204,7 @@ class _Meter:
                 self._windows += 1
                 self._silent += bool(power < floor)
 
-    def measure(self, loudness: float | None) -> AudioMeasure:
+    def measure(self, loudness: float | None, true_peak: float) -> AudioMeasure:
         return AudioMeasure(
             duration_us=round(self.frames * US / self._rate),
             sample_rate=self._rate,
@@ -211,6 +213,7 @@ class _Meter:
             peak_dbfs=round(20 * math.log10(self._peak), 3) if self._peak > 0 else LOWEST_DBFS,
             silent_share=self._silent / max(1, self._windows),
             clipped_share=self._clipped / max(1, self.frames * self._channels),
+            true_peak_dbtp=true_peak,
         )
 
 
@@ -218,3 +221,9 @@ def _integrated(log: str) -> float | None:
     """Integrated loudness out of the meter's closing summary; its floor of -70 means that nothing counted."""
     found = re.findall(r"^\s*I:\s*(-?\d+\.\d+) LUFS\s*$", log, re.MULTILINE)
     return float(found[-1]) if found and float(found[-1]) > -70.0 else None
+
+
+def _true_peak(log: str) -> float:
+    """True peak out of the meter's closing summary, to a tenth of a decibel."""
+    found = re.findall(r"^\s*Peak:\s*(-?\d+\.\d+) dBFS\s*$", log, re.MULTILINE)
+    return max(float(found[-1]), LOWEST_DBFS) if found else LOWEST_DBFS

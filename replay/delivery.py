@@ -31,6 +31,8 @@ MAX_SILENT = 0.9
 QUIETEST_LUFS = -45.0
 LOUDNESS_SLACK_LU = 0.5
 """Measured and stated loudness may differ by this (another version of the meter)."""
+LOUDEST_DBTP = -1.0
+"""No film peaks above this, between its samples either (EBU R 128)."""
 
 
 class FileEntry(Frozen):
@@ -63,6 +65,7 @@ class SoundEntry(Frozen):
     duration_us: int
     loudness_lufs: float
     peak_dbfs: float
+    true_peak_dbtp: float
     silent_share: float
     drift_us: int
 
@@ -101,7 +104,7 @@ class Credit(Frozen):
 class Manifest(Frozen):
     """Everything a receiver needs to know of a delivered film."""
 
-    schema_version: Literal["delivery.1"] = "delivery.1"
+    schema_version: Literal["delivery.2"] = "delivery.2"
     project_id: str
     title: str
     language: str
@@ -214,6 +217,7 @@ def figures(seen: Seen) -> dict[str, Any]:
         "duration_us": seen.video.duration_us,
         "sound_us": seen.audio.duration_us,
         "loudness_lufs": seen.audio.loudness_lufs,
+        "true_peak_dbtp": seen.audio.true_peak_dbtp,
         "silent_share": round(seen.audio.silent_share, 4),
         "black_share": round(seen.video.black_share, 4),
         "frozen_share": round(seen.video.frozen_share, 4),
@@ -254,6 +258,8 @@ def judge(manifest: Manifest, seen: Seen) -> list[Problem]:
         wrong("silent", f"{audio.silent_share:.0%} of the sound is silence, loudness {loudness}")
     elif abs(loudness - sound.loudness_lufs) > LOUDNESS_SLACK_LU:
         wrong("loudness", f"loudness is {loudness:.1f} LUFS, the manifest says {sound.loudness_lufs:.1f}")
+    if audio.true_peak_dbtp > LOUDEST_DBTP:
+        wrong("too_loud", f"the sound peaks at {audio.true_peak_dbtp:.1f} dBTP; at most {LOUDEST_DBTP}")
     at = 0
     for shot in manifest.shots:
         if shot.start_frame != at:

@@ -15,7 +15,7 @@ from media.measure import AudioMeasure, VideoMeasure, check_audio, check_video
 from schemas.artifact import ArtifactKind, ArtifactRef
 from storage.artifacts import ArtifactStore
 
-VERSION = "1"
+VERSION = "2"
 """Version of what media.measure measures; another one makes the notes worthless."""
 
 M = TypeVar("M", VideoMeasure, AudioMeasure)

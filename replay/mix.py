@@ -31,6 +31,8 @@ FADE_IN_S, FADE_OUT_S = 0.6, 1.8
 LOOP_OVERLAP_S = 2.0
 MUSIC_PEAK_DB = -9.0
 """The music never peaks above this, however it was mastered."""
+DUCKED_PEAK_DB = -11.0
+"""Nor above this under speech: narration peaks at -2 dBFS (replay.narrate), at -5 in each channel, and both together at -1.5."""
 _BLOCK = SAMPLE_RATE * 10
 
 
@@ -99,8 +101,10 @@ def music_levels(narration_lufs: float, below_db: float, music: AudioMeasure | N
     if music is None or music.loudness_lufs is None or not math.isfinite(music.loudness_lufs):
         return 0.0, 0.0
     gain = round(narration_lufs - below_db - music.loudness_lufs, 1)
-    room = round(MUSIC_PEAK_DB - music.peak_dbfs, 1) if math.isfinite(music.peak_dbfs) else 0.0
-    return amplitude(min(gain, room)), amplitude(min(gain + OPEN_DB, room))
+    return (
+        amplitude(min(gain, round(DUCKED_PEAK_DB - music.true_peak_dbtp, 1))),
+        amplitude(min(gain + OPEN_DB, round(MUSIC_PEAK_DB - music.true_peak_dbtp, 1))),
+    )
 
 
 def decode_stereo(ref: ArtifactRef, env: ToolEnv) -> NDArray[np.float32]:

@@ -29,7 +29,7 @@ from replay.delivery import (
 from replay.drift import drift_us
 from replay.encoder import ffmpeg_version
 from replay.lineage import delivery_inputs
-from replay.measured import measured_audio
+from replay.measured import measured_audio, measured_video
 from replay.mix import film_sound, spoken, write_track
 from replay.picture import timescale
 from replay.sound import FilmSound
@@ -39,10 +39,10 @@ from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.blocker import Blocker, BlockerCode
 from schemas.canonical import digest_of
 from schemas.contract import ContentRequest, Fact, ToolContract
-from schemas.errors import ToolFailed
+from schemas.errors import MediaRejected, ToolFailed
 from schemas.state import Delivery, ProductionState
 
-FILM = "film.1"
+FILM = "film.2"
 """Version of mixing and joining; part of every film's key in the store."""
 CAPTIONS_TYPE = "application/x-subrip"
 _OF_A_SHOT = {"shot_id", "planned", "asset", "narration", "decoration", "render"}
@@ -142,7 +142,10 @@ def _known(key: str, env: ToolEnv) -> tuple[Manifest, ArtifactRef] | None:
 
 
 def _make(state: ProductionState, env: ToolEnv) -> tuple[Manifest, ArtifactRef] | Refusal:
-    """Join, mix, encode, measure, validate, and only then store."""
+    """Look at the parts, join, mix, encode, measure, validate, and only then store."""
+    unfit = _unfit_renders(state, env)
+    if unfit:
+        return Refusal(unfit)
     music = measured_audio(state.film.music.ref, env.store, env.sandbox) if state.film.music is not None else None
     sound = film_sound(state, music, env)
     file = _join(state, sound, env)
@@ -161,6 +164,33 @@ def _make(state: ProductionState, env: ToolEnv) -> tuple[Manifest, ArtifactRef] 
 
 def _ref(entry: FileEntry, kind: ArtifactKind, media_type: str) -> ArtifactRef:
     return ArtifactRef(sha256=entry.sha256, kind=kind, media_type=media_type, size_bytes=entry.size_bytes)
+
+
+def _unfit_renders(state: ProductionState, env: ToolEnv) -> tuple[Blocker, ...]:
+    """Renders that have not the size or length of their slots: the film could not be joined from them, and rendering again mends it."""
+    task = state.film.task
+    out: list[Blocker] = []
+    for item in state.film.timeline.items if state.film.timeline is not None else ():
+        render = state.shots[item.shot_id].render
+        if render is None:
+            continue
+        try:
+            m = measured_video(render.ref, env.store, env.sandbox)
+            seen = f"{m.frames} frames of {m.width}x{m.height}"
+        except MediaRejected as error:
+            seen = f"no picture that decodes ({error.message})"
+        wanted = f"{item.frames} frames of {task.width}x{task.height}"
+        if seen != wanted:
+            out.append(
+                Blocker(
+                    code=BlockerCode.PRODUCT_REJECTED,
+                    subject=f"shot:{item.shot_id}",
+                    message=f"the render of {item.shot_id} has {seen}, its slot needs {wanted}; render this shot again",
+                    needs=(Fact.RENDERS.value,),
+                    remedies=("render_shots",),
+                )
+            )
+    return tuple(out)
 
 
 def _join(state: ProductionState, sound: FilmSound, env: ToolEnv) -> Path:
@@ -232,7 +262,8 @@ def _sound(audio: AudioMeasure, seen: Seen, drift: int) -> SoundEntry:
         channels=audio.channels,
         duration_us=audio.duration_us,
         loudness_lufs=round(loudness, 1) if loudness is not None and math.isfinite(loudness) else -70.0,
-        peak_dbfs=round(audio.peak_dbfs, 1) if math.isfinite(audio.peak_dbfs) else -120.0,
+        peak_dbfs=round(audio.peak_dbfs, 1),
+        true_peak_dbtp=round(audio.true_peak_dbtp, 1),
         silent_share=round(audio.silent_share, 4),
         drift_us=drift,
     )

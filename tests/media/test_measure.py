@@ -73,7 +73,7 @@ def test_loudness_of_the_reference_tone(sandbox: Sandbox, tmp_path: Path) -> Non
 
 def test_silence(sandbox: Sandbox, tmp_path: Path) -> None:
     m = check_audio(_wav(tmp_path, np.zeros(48_000)), sandbox)
-    assert (m.loudness_lufs, m.peak_dbfs, m.silent_share) == (None, -120.0, 1.0)
+    assert (m.loudness_lufs, m.peak_dbfs, m.true_peak_dbtp, m.silent_share) == (None, -120.0, -120.0, 1.0)
 
 
 def test_half_silent(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -85,6 +85,15 @@ def test_clipping(sandbox: Sandbox, tmp_path: Path) -> None:
     m = check_audio(_wav(tmp_path, np.clip(_sine(1.0, 2.0), -1, 1)), sandbox)
     assert m.clipped_share == pytest.approx(34 / 48, abs=0.001)  # of 48 samples a period, 34 lie above half the height
     assert m.peak_dbfs == pytest.approx(0.0, abs=0.001)
+
+
+def test_the_peak_between_the_samples(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A sine of a quarter of the rate, sampled 45 degrees beside its crests: every sample is 3 dB below the true peak of -6 dB."""
+    wave = 0.501187 * np.sin(np.pi / 2 * np.arange(96_000) + np.pi / 4)
+    wave[:480] *= np.linspace(0, 1, 480)
+    m = check_audio(_wav(tmp_path, wave), sandbox)
+    assert m.peak_dbfs == pytest.approx(-9.0, abs=0.1)
+    assert m.true_peak_dbtp == pytest.approx(-6.0, abs=0.3)
 
 
 def test_another_rate_and_two_channels(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ DUCKING = Ducking(open=0.25, ducked=0.1, attack=RATE * 35 // 100, release=RATE *
 
 
 def noise(seconds: float, seed: int = 5) -> np.ndarray:
-    return np.random.default_rng(seed).uniform(-0.5, 0.5, round(seconds * RATE)).astype(np.float32)
+    return np.asarray(np.random.default_rng(seed).uniform(-0.5, 0.5, round(seconds * RATE)), np.float32)
 
 
 def tone(hz: float, seconds: float) -> np.ndarray:
@@ -31,7 +31,7 @@ def spoken() -> FilmSound:
 
 
 def heard(sound: FilmSound) -> np.ndarray:
-    return sound.block(0, sound.length).mean(axis=1)
+    return np.asarray(sound.block(0, sound.length).mean(axis=1))
 
 
 def test_a_film_in_place_has_no_drift() -> None:

@@ -9,9 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from media.audio import read_wav
+from media.audio import read_wav, write_wav
+from media.ffmpeg import house_video
 from media.sandbox import open_sandbox
 from replay import facts, lineage
 from replay.delivery import CAPTIONS, MANIFEST, VIDEO, Manifest, Seen, judge, look, verify_delivery
@@ -164,8 +166,6 @@ def test_a_text_with_nothing_to_say_gets_a_short_silence(studio: Studio) -> None
 
 
 def test_a_silent_voice_is_a_refusal(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
-    import numpy as np
-
     monkeypatch.setattr(type(studio.engines.speech), "speak", lambda *_a: (np.zeros(16_000, np.float32), 16_000))
     done = studio.attempt(SPEAK, studio.planned([("A voice that fails today.", "x", 1000)]), {"shots": "all"})
     assert isinstance(done, Refusal)
@@ -270,6 +270,7 @@ def test_the_film_is_one_file_that_agrees_with_its_manifest(delivered: tuple[Pro
     assert manifest.coverage == 1.0
     assert abs(manifest.sound.loudness_lufs + 16) < 2.0
     assert manifest.sound.drift_us < 33_333
+    assert manifest.sound.true_peak_dbtp <= -1.0
     assert {c.kind for c in manifest.credits} == {"footage", "music", "voice"}
     assert [s.narration is not None for s in manifest.shots] == [True, True, False, True]
     assert facts.holds(Fact.DELIVERY, state)
@@ -298,6 +299,53 @@ def test_another_mix_is_another_film(delivered: tuple[ProductionState, Product],
     assert other.film.delivery is not None
     assert delivered[0].film.delivery is not None
     assert other.film.delivery.video != delivered[0].film.delivery.video
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (("-vf", "scale=160:90"), "of 160x90, its slot needs"),
+        (("-frames:v", "5"), "has 5 frames of 320x180"),
+    ],
+    ids=["half the size", "cut short"],
+)
+def test_a_render_that_does_not_fit_its_slot_is_named_to_the_policy(
+    film: ProductionState, studio: Studio, spoil: tuple[str, str], words: str
+) -> None:
+    render = film.shots["s002"].render
+    assert render is not None
+    file = studio.ffmpeg("a.mp4", "-i", "/in/a", *spoil, *house_video(), "/out/a.mp4", inputs={"a": studio.store.path(render.ref.sha256)})
+    wrong = render.model_copy(update={"ref": studio.store.put_file(file, ArtifactKind.RENDER, "video/mp4")})
+    state = apply(film, [shot_change("s002", "render", wrong)])
+    done = studio.attempt(STITCH, state)
+    assert isinstance(done, Refusal)
+    assert [(b.code, b.subject, b.needs, b.remedies) for b in done.blockers] == [
+        (BlockerCode.PRODUCT_REJECTED, "shot:s002", ("renders",), ("render_shots",))
+    ]
+    assert words in done.blockers[0].message
+    mended, _ = studio.run(RENDER, state, {"shots": "s002"})
+    assert mended.shots == film.shots
+
+
+def test_a_render_that_is_no_film_is_named_to_the_policy(film: ProductionState, studio: Studio) -> None:
+    render = film.shots["s001"].render
+    assert render is not None
+    lie = render.model_copy(update={"ref": studio.store.put_bytes(b"no film at all", ArtifactKind.RENDER, "video/mp4")})
+    done = studio.attempt(STITCH, apply(film, [shot_change("s001", "render", lie)]))
+    assert isinstance(done, Refusal)
+    assert [(b.subject, b.remedies) for b in done.blockers] == [("shot:s001", ("render_shots",))]
+
+
+def test_a_silenced_narration_over_a_steady_tone_does_not_stop_the_film(film: ProductionState, studio: Studio) -> None:
+    """The music that rises after the silence was once taken for a shift of 200 ms."""
+    shots = {sid: s.narration for sid, s in film.shots.items() if s.narration is not None}
+    state = film
+    for sid, narration in shots.items():
+        silence = write_wav(np.zeros(narration.duration_us * 24 // 1000, np.float32), 24_000)
+        quiet = narration.model_copy(update={"ref": studio.store.put_bytes(silence, ArtifactKind.NARRATION, "audio/wav")})
+        state = apply(state, [shot_change(sid, "narration", quiet)])
+    state, product = studio.run(STITCH, state)
+    assert product.results["drift_us"] < 1000
 
 
 def export(state: ProductionState, studio: Studio, folder: Path) -> Path:
