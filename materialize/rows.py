@@ -112,6 +112,10 @@ def _call_row(t: Trajectory, c: Call) -> Row:
         "snapshot_after": c.snapshot_after,
         "state_before": c.state_before,
         "state_after": c.state_after,
+        "prompt_tokens": c.output.usage.get("prompt_tokens"),
+        "completion_tokens": c.output.usage.get("completion_tokens"),
+        "cost_microusd": c.output.usage.get("cost_microusd"),
+        "reply_sha256": c.output.reply,
     }
 
 

@@ -27,6 +27,7 @@ class ArtifactKind(StrEnum):
     RECORD = "record"
     TRAJECTORY = "trajectory"
     EVIDENCE = "evidence"
+    REPLY = "reply"
     OTHER = "other"
 
 

@@ -277,6 +277,10 @@ TABLES: tuple[TableSpec, ...] = (
             col("snapshot_after", "text", "state after, restorable"),
             col("state_before", "text", "digest of the state before"),
             col("state_after", "text", "digest of the state after; equal to state_before when refused"),
+            col("prompt_tokens", "int", "tokens the endpoint counted in the prompt", null="no endpoint answered, or it did not count"),
+            col("completion_tokens", "int", "tokens the endpoint generated", null="no endpoint answered, or it did not count"),
+            col("cost_microusd", "int", "millionths of a dollar", null="no endpoint answered, or no price is configured"),
+            col("reply_sha256", "text", "artifact: schemas.reply.ModelReply", null="no endpoint answered"),
         ),
     ),
     TableSpec(
@@ -299,8 +303,8 @@ TABLES: tuple[TableSpec, ...] = (
     TableSpec(
         "artifacts",
         1,
-        "One artifact as used by a project.",
-        ("project_id", "sha256", "subject"),
+        "One artifact as used by a project; trajectories of one project share many.",
+        ("project_id", "sha256", "subject", "trajectory_id"),
         (
             _PROJECT,
             col("sha256", "text", "digest of the bytes; the file's name in the artifact store"),

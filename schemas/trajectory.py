@@ -9,7 +9,7 @@ from pydantic import Field
 
 from schemas.artifact import ArtifactRef
 from schemas.blocker import Blocker
-from schemas.canonical import Frozen, Sha256
+from schemas.canonical import Frozen, Sha256, digest_of
 from schemas.contract import ContentRequest, Role
 from schemas.state import Change
 from schemas.verdict import RepairLink, Verdict
@@ -66,7 +66,12 @@ class RoleOutput(Frozen):
     arguments_json: str | None = None
     provenance: Provenance
     reason: str = Field(default="", description="why a program chose this; never shown to a model")
-    usage: dict[str, int] = Field(default_factory=dict)
+    usage: dict[str, int] = Field(default_factory=dict, description="prompt_tokens, completion_tokens, cost_microusd where they are known")
+    reply: Sha256 | None = Field(default=None, description="artifact: schemas.reply.ModelReply, where a model endpoint answered")
+
+    def digest(self) -> Sha256:
+        """Names what was authored. The reply record is left out, for it holds times."""
+        return digest_of(self.model_dump(mode="json", exclude={"reply"}))
 
 
 class ObservationStatus(StrEnum):
