@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from replay import facts, views
 from replay.config import ReplayConfig
-from replay.contents import CONTENTS
 from replay.registry import Registry
 from replay.tool import Tool
 from schemas.blocker import Blocker, BlockerCode
@@ -125,12 +124,12 @@ def prerequisites(tool: Tool, state: ProductionState, registry: Registry) -> Blo
 
 
 def remedies(fact: Fact, registry: Registry) -> tuple[str, ...]:
-    """Offered tools that bring a fact about: the usual producers, else any whose contract promises it."""
+    """Offered tools that bring a fact about: the usual producers first, then any other whose contract promises it."""
     usual = tuple(name for name in facts.PRODUCERS[fact] if registry.get(name) is not None)
-    return usual or registry.producers(fact)
+    return (*usual, *(name for name in registry.producers(fact) if name not in usual))
 
 
-def content(output: RoleOutput, pending: Pending, state: ProductionState, tool: Tool) -> dict[str, Any] | Blockers:
+def content(output: RoleOutput, pending: Pending, state: ProductionState, tool: Tool, registry: Registry) -> dict[str, Any] | Blockers:
     """Check a generator's or critic's answer to the open request.
 
     Returns:
@@ -143,10 +142,11 @@ def content(output: RoleOutput, pending: Pending, state: ProductionState, tool: 
     parsed = _parse(output.text, "content", MAX_CONTENT_TEXT)
     if isinstance(parsed, Blocker):
         return (parsed,)
-    model = CONTENTS.get(request.kind)
+    model = registry.content_model(request.kind)
     if model is None:
         raise ToolFailed(
-            "unknown_content_kind", f"{request.tool} asks for content of kind {request.kind!r}, which replay.contents does not have"
+            "unknown_content_kind",
+            f"{request.tool} asks for content of kind {request.kind!r}, which neither it nor replay.contents defines",
         )
     try:
         value = model.model_validate(parsed).model_dump(mode="json")

@@ -19,21 +19,22 @@ from replay import checks, facts
 from replay import state as fold
 from replay.contexts import build_context, orchestrator_calls, prompts_digest, refusals_of_request
 from replay.registry import Registry
-from replay.suite import Retried, Suite
+from replay.suite import Allowance, Retried, Suite
 from replay.tool import Contents, Product, Refusal, Tool, ToolEnv
 from replay.views import clip
 from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.blocker import Blocker, BlockerCode
 from schemas.canonical import Sha256, canonical_bytes, digest_of
-from schemas.contract import ContentRequest, Fact, Role
+from schemas.contract import ContentRequest, Fact, Role, ToolContract
 from schemas.errors import ConfigInvalid, DigestMismatch, LimitExceeded, SchemaMismatch, ToolFailed
 from schemas.state import Change, Pending, ProductionState, Task
 from schemas.trajectory import Call, InjectedFault, Observation, ObservationStatus, Outcome, Provenance, RoleContext, RoleOutput
 from schemas.verdict import Verdict
 from storage.journal import Journal
 
-FaultFilter = Callable[[int, str, Product, ToolEnv, ProductionState], tuple[Product, tuple[InjectedFault, ...]]]
-"""Called with call index, tool, verified product, environment and state; returns the product to commit and what it put into it."""
+FaultFilter = Callable[[int, str, Product, ToolEnv, ProductionState], tuple[Product | Refusal, tuple[InjectedFault, ...]]]
+"""Called with call index, tool, verified product, environment and state; returns the product to commit, or a refusal in its place, and what
+it put into it."""
 
 DELIVERY_TOOL = facts.PRODUCERS[Fact.DELIVERY][0]
 MAX_NAME = 80
@@ -95,6 +96,7 @@ class Runtime:
         self.suite = suite
         self.budget = suite.config.budget if budget is None else budget
         self.retried: list[Retried] = []
+        self._allowance: tuple[int, Allowance] | None = None
         self._journal = journal
         self._fault_filter = fault_filter
         self._context: RoleContext | None = None
@@ -107,6 +109,7 @@ class Runtime:
         if self._calls and self._calls[-1].state_after != self._digest:
             raise ConfigInvalid("history_mismatch", "the calls given as history do not end in the state the run starts from")
         self._snapshot = suite.snapshots.save(self._state)
+        self._setting = digest_of([registry.digest(), prompts_digest(), suite.config.digest(), suite.engines.versions(), self.budget])
         self.first_snapshot = self._calls[0].snapshot_before if self._calls else self._snapshot
         if journal is not None:
             self._resume(journal)
@@ -140,7 +143,7 @@ class Runtime:
 
     @property
     def finished(self) -> bool:
-        """The run is over: a film was delivered, or the last delivery attempt was made."""
+        """The run is over: a film was delivered and its look held nothing against it, or the last delivery attempt was made."""
         return bool(self._calls) and self._calls[-1].observation.finished
 
     @property
@@ -156,16 +159,23 @@ class Runtime:
 
     # -- stepping --------------------------------------------------------------------------------------------------------------
 
-    def step(self, output: RoleOutput) -> Observation:
+    def step(self, output: RoleOutput, *, call_index: int | None = None) -> Observation:
         """Process one role output.
+
+        Args:
+            call_index: the call this output answers (``RoleContext.call_index``), for callers whose message may arrive twice: an output
+                that is committed already gives its recorded observation again, and has no second effect.
 
         Returns:
             results if it was committed, or an account of the content now asked for, or blockers if it was refused; ``finished`` when
             the run is over. After the end nothing is recorded any more and every output is refused.
 
         Raises:
+            ConfigInvalid: ``call_index`` names a call that another output answered, or one that is not due yet.
             PipelineError: a fault of ours (tool crash, limit, sandbox, storage). State and journal are as before the call.
         """
+        if call_index is not None and call_index != len(self._calls):
+            return self._again(output, call_index)
         self.settle()
         if self.finished:
             return self._over(output)
@@ -176,6 +186,19 @@ class Runtime:
             self._abandon_if_hopeless(pending)
         self.settle()
         return observation.model_copy(update={"finished": self.finished})
+
+    def _again(self, output: RoleOutput, call_index: int) -> Observation:
+        known = self._calls[call_index] if 0 <= call_index < len(self._calls) else None
+        if known is None or known.key != self._key(output, known.state_before):
+            seen = "is not due yet" if known is None else "was answered by another output"
+            raise ConfigInvalid("wrong_call", f"call {call_index} {seen}; the next one is {len(self._calls)}", "ask for the context again")
+        over = self.finished and all(c.output.provenance is Provenance.RUNTIME for c in self._calls[call_index + 1 :])
+        return known.observation.model_copy(update={"finished": over})
+
+    def _key(self, output: RoleOutput, state: Sha256) -> Sha256:
+        """Names one call (see ``Call.key``). Why an output was chosen, and what it cost, decides nothing."""
+        said = _storable(output).model_dump(mode="json", exclude={"reason", "usage"})
+        return digest_of(["call", self._setting, state, said])
 
     def settle(self) -> None:
         """Make the delivery attempt that is due when the budget is used up; otherwise nothing.
@@ -221,7 +244,7 @@ class Runtime:
             raise SchemaMismatch(
                 "tool_version_gone", f"the open call needs {pending.tool} version {pending.tool_version}, which is not registered"
             )
-        checked = checks.content(output, pending, self._state, tool)
+        checked = checks.content(output, pending, self._state, tool, self.registry)
         if isinstance(checked, tuple):
             return _Turn(
                 ObservationStatus.REFUSED,
@@ -240,7 +263,8 @@ class Runtime:
         contract = tool.contract
         if len(given) > MAX_PARTS:
             raise ToolFailed("asks_for_ever", f"{contract.name} asked for more than {MAX_PARTS} contents in one call")
-        request = self._work(contract.name, lambda env: tool.need(self._state, arguments, given, env))
+        allowed = self._allowed(contract, orchestrator_call)
+        request = self._work(allowed, lambda env: tool.need(self._state, arguments, given, env))
         if request is not None:
             pending = Pending(
                 tool=contract.name,
@@ -260,13 +284,14 @@ class Runtime:
                 request=answered,
                 orchestrator_call=orchestrator_call,
             )
-        product, faults = self._work(contract.name, lambda env: self._execute(tool, arguments, given, env))
+        product, faults = self._work(allowed, lambda env: self._execute(tool, arguments, given, env))
         if isinstance(product, Refusal):
             return _Turn(
                 ObservationStatus.REFUSED,
                 contract.name,
                 contract.version,
                 blockers=product.blockers,
+                faults=faults,
                 request=answered,
                 orchestrator_call=orchestrator_call,
             )
@@ -295,12 +320,33 @@ class Runtime:
         size = sum(a.size_bytes for a in product.artifacts)
         if size > tool.contract.max_output_bytes:
             raise LimitExceeded("output_bytes", f"{tool.contract.name} made {size} bytes, allowed are {tool.contract.max_output_bytes}")
-        if self._fault_filter is None:
-            return product, ()
-        return self._fault_filter(len(self._calls), tool.contract.name, product, env, self._state)
+        made: Product | Refusal = product
+        faults: tuple[InjectedFault, ...] = ()
+        if self._fault_filter is not None:
+            made, faults = self._fault_filter(len(self._calls), tool.contract.name, product, env, self._state)
+        return made if isinstance(made, Refusal) else self._looked_at(tool, made, env), faults
 
-    def _work(self, tool: str, job: Callable[[ToolEnv], T]) -> T:
-        return self.suite.work(tool, len(self._calls), job, self.retried)
+    def _looked_at(self, tool: Tool, product: Product, env: ToolEnv) -> Product:
+        """A delivering product with what the inspector sees of the very bytes that are about to be committed."""
+        inspector = self.registry.inspector
+        if Fact.DELIVERY not in tool.contract.produces or inspector is None:
+            return product
+        seen = inspector.look_at_delivery(fold.apply(self._state, product.changes), env)
+        return Product(
+            (*product.changes, *seen.changes),
+            {**product.results, **seen.results},
+            (*product.artifacts, *seen.artifacts),
+            (*product.verdicts, *seen.verdicts),
+        )
+
+    def _allowed(self, contract: ToolContract, orchestrator_call: int) -> Allowance:
+        """The time left to a call over all the outputs that belong to it. A resumed run gives a call its whole allowance again."""
+        if self._allowance is None or self._allowance[0] != orchestrator_call:
+            self._allowance = (orchestrator_call, Allowance(contract.name, contract.wall_s))
+        return self._allowance[1]
+
+    def _work(self, allowance: Allowance, job: Callable[[ToolEnv], T]) -> T:
+        return self.suite.work(allowance, len(self._calls), job, self.retried)
 
     def _abandon_if_hopeless(self, pending: Pending) -> None:
         """Give an open call up when its request was refused too often; the orchestrator reads why."""
@@ -360,6 +406,7 @@ class Runtime:
         )
         call = Call(
             call_index=index,
+            key=self._key(output, self._digest),
             role=output.role,
             tool=turn.tool,
             tool_version=turn.version,
@@ -387,7 +434,10 @@ class Runtime:
         if turn.status is not ObservationStatus.COMMITTED or turn.tool is None:
             return False
         tool = self.registry.get(turn.tool, turn.version)
-        return tool is not None and Fact.DELIVERY in tool.contract.produces and facts.holds(Fact.DELIVERY, state)
+        if tool is None or Fact.DELIVERY not in tool.contract.produces or not facts.holds(Fact.DELIVERY, state):
+            return False
+        inspector = self.registry.inspector
+        return inspector is None or not inspector.holds_open(self._state, state)
 
     def _resume(self, journal: Journal) -> None:
         """Fold the calls of an earlier, interrupted run of the same start; or open a new journal with what names the run."""

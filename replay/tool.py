@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from media.command import Sandbox
 from replay.config import ReplayConfig
 from replay.engines import Engines
 from schemas.artifact import ArtifactRef
 from schemas.blocker import Blocker
+from schemas.canonical import Frozen
 from schemas.contract import ContentRequest, ToolContract
 from schemas.state import Change, ProductionState
 from schemas.verdict import Verdict
@@ -58,7 +59,11 @@ class Refusal:
 
 
 class Tool(Protocol):
-    """One production tool."""
+    """One production tool.
+
+    A tool whose requests are of a kind that replay.contents does not list brings its form along, as ``contents: dict[str, type[Frozen]]``
+    (see :func:`contents_of`).
+    """
 
     contract: ToolContract
 
@@ -81,3 +86,26 @@ class Tool(Protocol):
             ToolFailed, LimitExceeded, OutputRejected, SandboxUnavailable, StorageFault: ours to handle, never shown to a policy.
         """
         ...
+
+
+@runtime_checkable
+class Inspector(Protocol):
+    """A tool that also looks at every delivered film before the run ends; the registry's first one is asked (``Registry.inspector``)."""
+
+    def look_at_delivery(self, state: ProductionState, env: ToolEnv) -> Product:
+        """What is seen of the film that is about to be committed: verdicts, and changes of the open defects. Makes no artifact.
+
+        Args:
+            state: with the delivery in it.
+        """
+        ...
+
+    def holds_open(self, before: ProductionState, after: ProductionState) -> bool:
+        """The look found what should be mended, so the run goes on. Delivering the very same film once more always ends it."""
+        ...
+
+
+def contents_of(tool: Tool) -> Mapping[str, type[Frozen]]:
+    """Content kinds that only this tool knows, with their forms."""
+    own: Mapping[str, type[Frozen]] = getattr(tool, "contents", {})
+    return own

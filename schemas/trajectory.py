@@ -103,9 +103,14 @@ class InjectedFault(Frozen):
 
 
 class Call(Frozen):
-    """One role output processed by the runtime. Wall-clock values never enter a digest."""
+    """One role output processed by the runtime. Wall-clock values never enter a digest.
+
+    ``key`` names what the call is: the state it met, the output, and everything else that decides what comes of it (tools, prompts,
+    settings, engines). Calls with equal keys have equal effects, so executing one twice gives one effect.
+    """
 
     call_index: int
+    key: str = Field(default="", description="digest; empty in trajectories of releases that had none")
     role: Role
     tool: str | None
     tool_version: int | None
