@@ -1,0 +1,66 @@
+"""A chat model as policy, teacher or student: every role context becomes one request, every reply one role output, whatever it is worth.
+
+The model sees the messages and tools of the role context and nothing else. A reply without sense is an output like any other and is
+answered by the runtime with blockers; only the endpoint's failure is an exception. The whole reply is stored beside the output.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from replay.chat import parsing
+from replay.chat.model import ChatModel, ChatRequest
+from replay.chat.text_tools import with_tools
+from schemas.artifact import ArtifactKind
+from schemas.contract import Role
+from schemas.trajectory import Provenance, RoleContext, RoleOutput
+from storage.artifacts import ArtifactStore
+
+
+class ChatPolicy:
+    """One model for all three roles.
+
+    Args:
+        model: answers requests.
+        store: keeps the replies.
+        owner: recorded as the provenance of every output.
+    """
+
+    def __init__(self, model: ChatModel, store: ArtifactStore, *, owner: Literal["student", "teacher"] = "student") -> None:
+        self.name = f"chat {model.config.model}"
+        self.seed = model.config.seed or 0
+        self._model = model
+        self._store = store
+        self._owner = Provenance(owner)
+
+    def act(self, context: RoleContext) -> RoleOutput:
+        """Ask the model.
+
+        Raises:
+            EndpointFailed: no answer could be had, or the run's budget for the endpoint is spent.
+        """
+        reply = self._model.complete(self._request(context))
+        if context.role is Role.ORCHESTRATOR:
+            said = parsing.tool_call(reply.content, reply.tool_calls, context.tools)
+        else:
+            said = parsing.content(reply.content)
+        kept = self._store.put_json(reply.model_copy(update={"form": said.form}).model_dump(mode="json"), ArtifactKind.REPLY)
+        counts = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens, "cost_microusd": reply.cost_microusd}
+        return RoleOutput(
+            role=context.role,
+            text=said.text,
+            tool=said.tool,
+            arguments_json=said.arguments_json if said.tool is not None else None,
+            provenance=self._owner,
+            usage={name: value for name, value in counts.items() if value is not None},
+            reply=kept.sha256,
+        )
+
+    def _request(self, context: RoleContext) -> ChatRequest:
+        messages = [m.model_dump() for m in context.messages]
+        form = self._model.config.tool_form
+        if context.tools and form != "native":
+            return ChatRequest(with_tools(messages, context.tools, form), turn=context.call_index)
+        schema = None if context.request is None else context.request.content_schema
+        name = "content" if context.request is None else context.request.kind
+        return ChatRequest(messages, context.tools, schema, name, context.call_index)
