@@ -244,6 +244,10 @@ def judge(manifest: Manifest, seen: Seen) -> list[Problem]:
     if video.frame_rate != picture.frame_rate:
         wrong("wrong_rate", f"{video.rate} frames per second, the manifest says {picture.frame_rate.num}/{picture.frame_rate.den}")
     frame_us = picture.frame_rate.us_at(1)
+    planned_us = picture.frame_rate.us_at(picture.frames)
+    if abs(video.duration_us - planned_us) > frame_us // 4 or (stream is not None and stream.is_vfr):
+        even = "at uneven distances" if stream is not None and stream.is_vfr else "evenly"
+        wrong("wrong_timing", f"the frames stand {even} and last {video.duration_us} us; {picture.frames} of them should last {planned_us}")
     apart = abs(video.duration_us - audio.duration_us)
     start = abs(track.start_us) if track is not None else 0
     if apart > frame_us or start > frame_us or sound.drift_us > frame_us:

@@ -40,9 +40,10 @@ from schemas.blocker import Blocker, BlockerCode
 from schemas.canonical import digest_of
 from schemas.contract import ContentRequest, Fact, ToolContract
 from schemas.errors import MediaRejected, ToolFailed
-from schemas.state import Delivery, ProductionState
+from schemas.state import Delivery, ProductionState, TimelineItem
+from schemas.time import US, Rate
 
-FILM = "film.2"
+FILM = "film.3"
 """Version of mixing and joining; part of every film's key in the store."""
 CAPTIONS_TYPE = "application/x-subrip"
 _OF_A_SHOT = {"shot_id", "planned", "asset", "narration", "decoration", "render"}
@@ -201,12 +202,12 @@ def _join(state: ProductionState, sound: FilmSound, env: ToolEnv) -> Path:
     write_track(sound, track)
     inputs: dict[str, Path] = {"sound.wav": track}
     lines = ["ffconcat version 1.0"]
-    for number, sid in enumerate(state.film.shot_order):
-        render = state.shots[sid].render
+    for number, item in enumerate(state.film.timeline.items if state.film.timeline is not None else ()):
+        render = state.shots[item.shot_id].render
         if render is None:
-            raise ToolFailed("render_missing", f"{sid} has no render although all renders are current")
+            raise ToolFailed("render_missing", f"{item.shot_id} has no render although all renders are current")
         inputs[f"shots/{number:04d}.mp4"] = env.store.path(render.ref.sha256)
-        lines.append(f"file '/in/shots/{number:04d}.mp4'")
+        lines += [f"file '/in/shots/{number:04d}.mp4'", f"duration {_slot_seconds(item, state.film.task.frame_rate)}"]
     argv = (
         "-f", "concat", "-safe", "0", "-i", "/in/film.ffconcat", "-i", "/in/sound.wav", "-map", "0:v:0", "-map", "1:a:0", "-c:v", "copy",
         *house_audio(), "-video_track_timescale", str(timescale(state.film.task.frame_rate)), "-movflags", "+faststart", f"/out/{VIDEO}",
@@ -220,6 +221,15 @@ def _join(state: ProductionState, sound: FilmSound, env: ToolEnv) -> Path:
         workdir=folder,
     )
     return folder / VIDEO
+
+
+def _slot_seconds(item: TimelineItem, rate: Rate) -> str:
+    """How long a shot lasts in the joined film: from frame border to frame border, rounded cumulatively.
+
+    A file's own duration is kept in whole milliseconds, rounded up; without this line every cut would push the picture back by some of one.
+    """
+    us = rate.us_at(item.start_frame + item.frames) - rate.us_at(item.start_frame)
+    return f"{us // US}.{us % US:06d}"
 
 
 def _manifest(state: ProductionState, seen: Seen, drift: int, captions: ArtifactRef | None, env: ToolEnv) -> Manifest:

@@ -14,6 +14,7 @@ import pytest
 
 from media.audio import read_wav, write_wav
 from media.ffmpeg import house_video
+from media.frames import stream_frames
 from media.sandbox import open_sandbox
 from replay import facts, lineage
 from replay.delivery import CAPTIONS, MANIFEST, VIDEO, Manifest, Seen, judge, look, verify_delivery
@@ -27,6 +28,7 @@ from schemas.artifact import ArtifactKind
 from schemas.blocker import BlockerCode
 from schemas.contract import Fact
 from schemas.state import ProductionState
+from tests.replay.studio import RATE as R30
 from tests.replay.studio import SOURCES, Studio, queries
 
 CARD, FRACTAL, CELLS, DARK, SMALL = SOURCES
@@ -282,6 +284,15 @@ def test_sound_and_picture_lie_together(delivered: tuple[ProductionState, Produc
     assert state.film.delivery is not None
     manifest = Manifest.model_validate(studio.store.read_json(state.film.delivery.manifest.sha256))
     assert abs(manifest.picture.duration_us - manifest.sound.duration_us) <= 33_334
+
+
+def test_cuts_do_not_push_the_picture_back(delivered: tuple[ProductionState, Product], seen: Seen, studio: Studio) -> None:
+    """Every frame of the joined film stands where its number says, to a tick of the container (65 us)."""
+    assert delivered[0].film.delivery is not None
+    path = studio.store.path(delivered[0].film.delivery.video.sha256)
+    times = [f.pts_us for f in stream_frames(path, seen.info, studio.sandbox, width=16, height=10, gray=True)]
+    assert len(times) == seen.video.frames
+    assert max(abs(t - R30.us_at(n)) for n, t in enumerate(times)) <= 66
 
 
 def test_stitching_again_gives_the_same_bytes(
