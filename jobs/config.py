@@ -17,6 +17,7 @@ from inversion.config import InversionConfig
 from materialize.config import MaterializeConfig
 from media.assets import ASSETS
 from repair.config import RepairConfig
+from replay.chat.config import EndpointLimits
 from replay.config import ReplayConfig
 from schemas.canonical import Frozen
 from schemas.errors import ConfigInvalid
@@ -39,6 +40,13 @@ class RayConfig(Frozen):
     cpus_per_project: int = Field(default=2, ge=1, description="CPUs one project reserves; set to the cores a model run may use")
 
 
+class EndpointsConfig(Frozen):
+    """Chat model servers. Which model is asked there, and how it is sampled, is ``replay.policy.student`` and ``.teacher``."""
+
+    student: EndpointLimits = EndpointLimits()
+    teacher: EndpointLimits = EndpointLimits()
+
+
 class RunConfig(Frozen):
     """How a batch runs. Not part of any stage key: it never changes a result."""
 
@@ -47,6 +55,7 @@ class RunConfig(Frozen):
     window: int = Field(default=4, ge=1, le=1000, description="projects in flight at once")
     attempts: int = Field(default=3, ge=1, le=3, description="tries a stage gets before its project is quarantined")
     ray: RayConfig = RayConfig()
+    endpoints: EndpointsConfig = EndpointsConfig()
 
 
 class WorkprintConfig(Frozen):

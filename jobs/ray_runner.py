@@ -14,11 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from jobs import models
 from jobs.chain import ProjectResult, process
 from jobs.config import RayConfig, WorkprintConfig
 from jobs.confine import can_be_private, private_network
 from jobs.sources import SourceGroup
-from schemas.errors import ConfigInvalid
+from replay.chat.config import ModelConfig
+from replay.chat.model import ChatRequest, HttpChatModel
+from schemas.errors import ConfigInvalid, EndpointFailed, PipelineError
+from schemas.reply import ModelReply
 
 TICK_S = 0.5
 RAY_FLOOR = (2, 52)
@@ -47,15 +51,16 @@ def run_all(
     with _network(config), _session(config.run.ray) as ray:
         cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
         task = ray.remote(num_cpus=min(config.run.ray.cpus_per_project, cpus), max_retries=config.run.attempts - 1, retry_exceptions=False)(
-            process
+            _process
         )
+        shared = _model_actors(ray, config)
         waiting = deque(groups)
         flying: dict[Any, SourceGroup] = {}
         results: dict[str, ProjectResult] = {}
         while waiting or flying:
             while waiting and len(flying) < config.run.window:
                 group = waiting.popleft()
-                flying[task.remote(group, config, lake, run_id)] = group
+                flying[task.remote(shared, group, config, lake, run_id)] = group
             ready, _ = ray.wait(list(flying), num_returns=1, timeout=TICK_S)
             for ref in ready:
                 group = flying.pop(ref)
@@ -64,6 +69,48 @@ def run_all(
                 except ray.exceptions.RayError as error:
                     results[group.key] = _lost(group, lake, run_id, config.run.attempts, error)
         return [results[g.key] for g in groups]
+
+
+def _process(shared: dict[str, Any], group: SourceGroup, config: WorkprintConfig, lake: Path, run_id: str) -> ProjectResult:
+    """In a worker: one project, its chat models reached through the run's actors."""
+    models.share({part: _RemoteModel(actor, getattr(config.replay.policy, part)) for part, actor in shared.items()})
+    return process(group, config, lake, run_id)
+
+
+class _RemoteModel:
+    """A chat model whose one connection lives in an actor. A worker that waits for it lends its processors to others meanwhile."""
+
+    def __init__(self, actor: Any, config: ModelConfig) -> None:
+        self.config = config
+        self._actor = actor
+
+    def complete(self, request: ChatRequest) -> ModelReply:
+        """One answer; the actor's own error is raised again here."""
+        import ray
+
+        try:
+            reply: ModelReply = ray.get(self._actor.complete.remote(request))
+        except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, PipelineError):
+                raise error.cause from error
+            raise
+        except ray.exceptions.RayActorError as error:
+            raise EndpointFailed(
+                "model_actor_died", f"the process that asks the model ended: {error}", "run the same command again"
+            ) from error
+        return reply
+
+
+def _model_actors(ray: Any, config: WorkprintConfig) -> dict[str, Any]:
+    """One actor for each model: limits hold over all workers of the run."""
+    out: dict[str, Any] = {}
+    for part in models.asked(config):
+        models.connect(part, config)  # a wrong address is told here, not by every project
+        threads = getattr(config.run.endpoints, part).concurrency + config.run.window
+        actor = ray.remote(num_cpus=0, max_concurrency=threads, max_restarts=-1, max_task_retries=1)(HttpChatModel)
+        setting = f"run.endpoints.{part}.endpoint_url"
+        out[part] = actor.remote(getattr(config.replay.policy, part), getattr(config.run.endpoints, part), setting)
+    return out
 
 
 def _lost(group: SourceGroup, lake: Path, run_id: str, attempts: int, error: Exception) -> ProjectResult:

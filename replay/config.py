@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
+from replay.chat.config import ModelConfig, TurnConfig
 from schemas.canonical import Frozen
+
+MAX_SEEDS = 64
+"""Trajectories of one project."""
 
 
 class SpeechConfig(Frozen):
@@ -53,7 +57,11 @@ class MixConfig(Frozen):
 class PolicyConfig(Frozen):
     """Who decides."""
 
-    name: Literal["scripted", "recorded"] = "scripted"
+    name: Literal["scripted", "recorded", "chat", "mixed"] = Field(
+        default="scripted",
+        description="'scripted' carries out the storyboard; 'recorded' repeats a trajectory; 'chat' is the student model, or the teacher "
+        "where no student is named; 'mixed' gives turns to teacher and student",
+    )
     seed: int = 0
     mistake_rate: float = Field(
         default=0.1,
@@ -62,12 +70,28 @@ class PolicyConfig(Frozen):
         description="share of orchestrator turns where the scripted policy tries something premature, labelled as such",
     )
     recording: str | None = Field(default=None, description="trajectory artifact for 'recorded'")
+    student: ModelConfig | None = Field(default=None, description="model of 'chat', and the student of 'mixed'")
+    teacher: ModelConfig | None = Field(default=None, description="teacher of 'mixed'; without one the scripted policy teaches")
+    turns: TurnConfig = Field(default=TurnConfig(), description="who takes a turn in 'mixed'")
+
+    @model_validator(mode="after")
+    def _complete(self) -> PolicyConfig:
+        if self.name == "chat" and self.student is None and self.teacher is None:
+            raise ValueError("'chat' needs a 'student' or a 'teacher' model")
+        if self.name == "mixed" and self.student is None:
+            raise ValueError("'mixed' needs a 'student' model")
+        return self
 
 
 class ReplayConfig(Frozen):
     """All settings of replay."""
 
     budget: int = Field(default=40, ge=1, le=50, description="orchestrator calls; the paper's deployment budget is 16")
+    seeds: tuple[int, ...] = Field(
+        default=(),
+        description="one trajectory of each project for every seed, in place of the one with 'policy.seed'; "
+        "faults are drawn anew for each. A number is short for that many seeds from 'policy.seed' on",
+    )
     content_attempts: int = Field(default=3, ge=1, description="tries a generator or critic has for one request")
     shot_repairs: int = Field(default=2, ge=0, description="repairs allowed for one shot")
     run_repairs: int = Field(default=8, ge=0, description="repair_shots calls allowed in one run")
@@ -77,3 +101,23 @@ class ReplayConfig(Frozen):
     render: RenderConfig = RenderConfig()
     mix: MixConfig = MixConfig()
     policy: PolicyConfig = PolicyConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counted(cls, data: Any) -> Any:
+        """A count becomes the seeds it stands for."""
+        if isinstance(data, dict) and isinstance(data.get("seeds"), int) and not isinstance(data["seeds"], bool):
+            policy = data.get("policy") or {}
+            first = policy.get("seed", 0) if isinstance(policy, dict) else policy.seed
+            count = data["seeds"]
+            if not 1 <= count <= MAX_SEEDS or not isinstance(first, int):
+                raise ValueError(f"'seeds' as a number is 1 to {MAX_SEEDS}, got {count}")
+            data = {**data, "seeds": tuple(range(first, first + count))}
+        return data
+
+    @field_validator("seeds")
+    @classmethod
+    def _different(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(seeds)) < len(seeds) or len(seeds) > MAX_SEEDS:
+            raise ValueError(f"'seeds' must differ from one another and be at most {MAX_SEEDS}")
+        return seeds

@@ -15,7 +15,9 @@ class ModelConfig(Frozen):
     model: str = Field(description="name the endpoint knows the model by")
     temperature: float = Field(default=0.0, ge=0, le=2)
     top_p: float = Field(default=1.0, gt=0, le=1)
-    seed: int | None = Field(default=None, description="sampling seed; the call index is added, so that no two calls share one")
+    seed: int | None = Field(
+        default=None, description="sampling seed; moved by the run's seed and the call's index"
+    )
     max_tokens: int = Field(default=4096, ge=16, description="tokens of one answer")
     tool_form: Literal["native", "hermes", "qwen_xml"] = Field(
         default="native", description="'native' sends tool schemas to the endpoint; the others write them into the system prompt as text"
@@ -44,7 +46,7 @@ class EndpointLimits(Frozen):
     completion_price: int = Field(default=0, ge=0, description="millionths of a dollar for a million generated tokens")
 
 
-class MixConfig(Frozen):
+class TurnConfig(Frozen):
     """Who takes a turn when teacher and student share a run (eq. 6 of the paper)."""
 
     beta_start: float = Field(default=0.8, ge=0, le=1, description="chance of the teacher at update 0")

@@ -34,7 +34,7 @@ class ChatRequest:
     """JSON Schema of the content asked for."""
     schema_name: str = "content"
     turn: int = 0
-    """Call index: moves the sampling seed."""
+    """Moves the sampling seed."""
 
 
 class ChatModel(Protocol):

@@ -16,6 +16,9 @@ from schemas.contract import Role
 from schemas.trajectory import Provenance, RoleContext, RoleOutput
 from storage.artifacts import ArtifactStore
 
+CALLS_APART = 1_000
+"""More calls than any run has: sampling seeds of two runs never meet."""
+
 
 class ChatPolicy:
     """One model for all three roles.
@@ -24,11 +27,12 @@ class ChatPolicy:
         model: answers requests.
         store: keeps the replies.
         owner: recorded as the provenance of every output.
+        seed: of the run; moves the model's sampling seed, so that runs of one project differ.
     """
 
-    def __init__(self, model: ChatModel, store: ArtifactStore, *, owner: Literal["student", "teacher"] = "student") -> None:
+    def __init__(self, model: ChatModel, store: ArtifactStore, *, owner: Literal["student", "teacher"] = "student", seed: int = 0) -> None:
         self.name = f"chat {model.config.model}"
-        self.seed = model.config.seed or 0
+        self.seed = seed
         self._model = model
         self._store = store
         self._owner = Provenance(owner)
@@ -60,7 +64,10 @@ class ChatPolicy:
         messages = [m.model_dump() for m in context.messages]
         form = self._model.config.tool_form
         if context.tools and form != "native":
-            return ChatRequest(with_tools(messages, context.tools, form), turn=context.call_index)
+            return ChatRequest(with_tools(messages, context.tools, form), turn=self._turn(context))
         schema = None if context.request is None else context.request.content_schema
         name = "content" if context.request is None else context.request.kind
-        return ChatRequest(messages, context.tools, schema, name, context.call_index)
+        return ChatRequest(messages, context.tools, schema, name, self._turn(context))
+
+    def _turn(self, context: RoleContext) -> int:
+        return self.seed * CALLS_APART + context.call_index
