@@ -14,7 +14,7 @@ import numpy as np
 from evaluation.studio.pictures import Picture
 from evaluation.studio.scenes import Scene, Size
 
-Join = Literal["cut", "dissolve", "fade_black", "fade_white"]
+Join = Literal["cut", "dissolve", "fade_black", "fade_white", "wipe", "push"]
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,13 @@ def _frame(edit: list[Cutaway], starts: list[int], number: int, size: Size) -> P
 
 def _mixed(shot: Cutaway, before: Picture, after: Picture, step: int, length: int) -> Picture:
     a, b = before.astype(np.float32), after.astype(np.float32)
+    share = (step + 1) / (length + 1)
+    if shot.join in ("wipe", "push"):
+        edge = round(share * before.shape[1])
+        moved = before[:, edge:] if shot.join == "wipe" else before[:, : before.shape[1] - edge]
+        parts = (after[:, :edge], moved) if shot.join == "wipe" else (after[:, before.shape[1] - edge :], moved)
+        return np.concatenate(parts, axis=1)
     if shot.join == "dissolve":
-        share = (step + 1) / (length + 1)
         return np.clip(a * (1 - share) + b * share + 0.5, 0, 255).astype(np.uint8)
     plain = np.full_like(a, 0.0 if shot.join == "fade_black" else 255.0)
     out = (length - shot.hold) // 2

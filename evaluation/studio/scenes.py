@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from evaluation.studio.lettering import Layer
 from evaluation.studio.pictures import Picture, font
 
 Size = tuple[int, int]
@@ -298,3 +299,26 @@ class Captioned:
                     draw.rectangle((x - 4, y - 2, x + width + 4, y + self.height * size[1] * 1.2), fill=(60, 60, 60))
                 draw.text((x, y), text, fill=(255, 255, 255), font=face, stroke_width=1, stroke_fill=(0, 0, 0))
         return np.asarray(image)
+
+
+@dataclass(frozen=True)
+class Painted:
+    """A finished picture that stands still."""
+
+    picture: Picture
+
+    def frame(self, at: int, size: Size) -> Picture:
+        if self.picture.shape[1::-1] == size:
+            return self.picture
+        return np.asarray(Image.fromarray(self.picture).resize(size))
+
+
+@dataclass(frozen=True)
+class Overlaid:
+    """Another scene with a layer of lettering on it."""
+
+    scene: Scene
+    layer: Layer
+
+    def frame(self, at: int, size: Size) -> Picture:
+        return self.layer.over(self.scene.frame(at, size))
