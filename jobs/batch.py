@@ -142,6 +142,7 @@ def figures(lake: Lake, project_ids: list[str]) -> dict[str, int]:
         "shots": "select count(*) from shots where project_id in (select unnest($ids))",
         "sentences": "select count(*) from sentences where project_id in (select unnest($ids))",
         "words": "select count(*) from words where project_id in (select unnest($ids))",
+        "trajectories": "select count(*) from trajectories where project_id in (select unnest($ids))",
         "calls": "select count(*) from calls where project_id in (select unnest($ids))",
         "blockers": "select count(*) from blockers where project_id in (select unnest($ids))",
         "repairs": "select count(*) from repairs where project_id in (select unnest($ids))",

@@ -2,13 +2,16 @@
 
 A stage is done at most once for a key (name, version, config, inputs). Results are committed here and nowhere else; a stage itself
 writes no tables. Runs in a Ray worker or in the driver, with equal rows.
+
+A project has one trajectory for every seed of the configuration, each a replay stage of its own, and one materialize stage over all of
+them. That commit also ends the rows of trajectories that the configuration no longer asks for.
 """
 
 from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +19,7 @@ from typing import Any, Literal
 from jobs.config import WorkprintConfig
 from jobs.progress import EventLog
 from jobs.sources import SourceGroup, source_key
-from jobs.stages import Workshop, replay_settings, run_invert, run_materialize, run_replay
+from jobs.stages import Workshop, replay_settings, run_invert, run_materialize, run_replay, variants
 from materialize.splits import split_of
 from media.sandbox import open_sandbox
 from replay.suite import Retried
@@ -26,10 +29,11 @@ from schemas.errors import AlreadyDone, PipelineError, Retry, StorageFault
 from schemas.stage import Done, RejectCode, Rejected
 from schemas.storyboard import Storyboard
 from schemas.trajectory import Outcome, Trajectory
+from storage.history import StageRecord
 from storage.journal import discard
 from storage.lake import Lake, StageCommit
 
-STAGE_VERSIONS = {"intake": 1, "invert": 1, "replay": 1, "materialize": 1}
+STAGE_VERSIONS = {"intake": 1, "invert": 1, "replay": 1, "materialize": 2}
 """Raise one when the same input may give another output."""
 
 _KIND = {"invert": ArtifactKind.STORYBOARD, "replay": ArtifactKind.TRAJECTORY}
@@ -90,8 +94,8 @@ class Chain:
             self._intake()
             if self._group.refused is not None:
                 self._stage("invert", {}, (), lambda: self._group.refused, Storyboard)
-            trajectory = self._stages()
-            result.status = "delivered" if trajectory.outcome is Outcome.DELIVERED else "incomplete"
+            runs = self._stages()
+            result.status = "delivered" if all(t.outcome is Outcome.DELIVERED for t in runs) else "incomplete"
         except _Refused as r:
             result.status, result.code, result.detail = "rejected", r.rejected.code.value, r.rejected.detail
         except _GaveUp as g:
@@ -101,7 +105,11 @@ class Chain:
         self._log.write("finished", status=result.status, code=result.code, detail=result.detail)
         return result
 
-    def _stages(self) -> Trajectory:
+    def _stages(self) -> list[Trajectory]:
+        """All stages; the trajectories, in the order of their seeds.
+
+        A seed that fails for reasons of ours does not take the others with it: their examples are made first.
+        """
         group, config = self._group, self._config
         sha = group.sha256 or ""
         item = group.items[0]
@@ -115,26 +123,53 @@ class Chain:
             Storyboard,
         )
         board = Storyboard.model_validate_json(self._lake.store.read(board_sha))
-        settings = replay_settings(config)
-        key = stage_key("replay", STAGE_VERSIONS["replay"], digest_of(settings), (board_sha,))
-        journal = self._lake.root / "journals" / key
+        runs: dict[str, Trajectory] = {}
+        lost: _GaveUp | None = None
+        for variant in variants(config):
+            try:
+                run_sha = self._replay(board, board_sha, variant)
+                runs[run_sha] = Trajectory.model_validate_json(self._lake.store.read(run_sha))
+            except _GaveUp as error:
+                lost = lost or error
+        if runs:
+            scopes = {_seed_scope(group.key, t.seed) for t in runs.values()}
+            self._stage(
+                "materialize",
+                config.materialize.model_dump(mode="json"),
+                (board_sha, *runs),
+                lambda: run_materialize(shop, board, tuple(runs.values()), self._log.note("materialize")),
+                None,
+                retires=lambda: [(r.stage, r.scope) for r in self._live("replay") if r.scope not in scopes],
+            )
+        if lost is not None:
+            raise lost
+        return list(runs.values())
+
+    def _replay(self, board: Storyboard, board_sha: str, variant: WorkprintConfig) -> str:
+        """One trajectory; the digest of its artifact."""
+        settings = replay_settings(variant)
+        journal = self._lake.root / "journals" / stage_key("replay", STAGE_VERSIONS["replay"], digest_of(settings), (board_sha,))
+        shop = Workshop(variant, self._lake.store, open_sandbox(variant.run.sandbox))
+        many = len(variants(self._config)) > 1
+        note = self._log.note(f"replay, seed {variant.replay.policy.seed}" if many else "replay")
         run_sha = self._stage(
             "replay",
             settings,
             (board_sha,),
-            lambda: run_replay(shop, board, group.path, journal, digest_of(settings), self._log.note("replay"), self._got_over),
+            lambda: run_replay(shop, board, self._group.path, journal, digest_of(settings), note, self._got_over),
             Trajectory,
+            scope=_seed_scope(self._group.key, variant.replay.policy.seed),
         )
         discard(journal)
-        trajectory = Trajectory.model_validate_json(self._lake.store.read(run_sha))
-        self._stage(
-            "materialize",
-            config.materialize.model_dump(mode="json"),
-            (run_sha, board_sha),
-            lambda: run_materialize(shop, board, trajectory, self._log.note("materialize")),
-            None,
-        )
-        return trajectory
+        return run_sha
+
+    def _live(self, *stages: str) -> list[StageRecord]:
+        """Live completions of later stages of this source."""
+        return [r for r in self._lake.live(self._subject) if r.stage in stages and r.scope.partition("#")[0] == self._group.key]
+
+    @property
+    def _subject(self) -> str:
+        return self._group.project_id or self._group.key
 
     def _intake(self) -> None:
         group = self._group
@@ -161,9 +196,22 @@ class Chain:
         return out
 
     def _stage(
-        self, name: str, config: dict[str, Any], inputs: tuple[str, ...], work: Callable[[], Any], output: type[Frozen] | None
+        self,
+        name: str,
+        config: dict[str, Any],
+        inputs: tuple[str, ...],
+        work: Callable[[], Any],
+        output: type[Frozen] | None,
+        *,
+        scope: str | None = None,
+        retires: Callable[[], list[tuple[str, str]]] = list,
     ) -> str:
-        """Do one stage unless its key is known; returns the digest of its output."""
+        """Do one stage unless its key is known; returns the digest of its output.
+
+        Args:
+            scope: what the stage's rows replace; the whole source by default.
+            retires: (stage, scope) of further rows that end with the commit.
+        """
         if not inputs:
             inputs = (self._group.key, *(source_key(i, self._group.sha256) for i in self._group.items))
         key = stage_key(name, STAGE_VERSIONS[name], digest_of(config), inputs)
@@ -189,16 +237,18 @@ class Chain:
                 }
                 for item in self._group.items
             ]
-            self._commit(name, key, "rejected", None, {"rejections": rows}, ())
+            ended = [(r.stage, r.scope) for r in self._live(*_AFTER.get(name, ()))]
+            self._commit(name, key, "rejected", None, {"rejections": rows}, (), retires=ended)
             raise _Refused(out)
         if output is not None:
             sha = self._lake.store.put_bytes(out.output.canonical(), _KIND[name], "application/json").sha256
         else:
             sha = digest_of([e.example_id for e in out.output])
-        self._commit(name, key, "done", sha if output is not None else None, out.rows, (*out.artifacts, *((sha,) if output else ())))
+        kept = (*out.artifacts, *((sha,) if output else ()))
+        self._commit(name, key, "done", sha if output is not None else None, out.rows, kept, scope=scope, retires=retires())
         wall = time.monotonic() - started
         self._result.stages_run += 1
-        self._result.wall_s[name] = round(wall, 2)
+        self._result.wall_s[name] = round(self._result.wall_s.get(name, 0.0) + wall, 2)
         self._log.write("stage_done", stage=name, wall_s=round(wall, 2), rows=sum(len(r) for r in out.rows.values()))
         return sha
 
@@ -227,7 +277,7 @@ class Chain:
         self._log.write("failed", stage=stage, code=code, message=str(error), attempt=attempt, quarantined=last)
         self._lake.record_failure(
             stage=stage,
-            subject=self._group.project_id or self._group.key,
+            subject=self._subject,
             uri=self._group.items[0].uri,
             error_type=type(error).__name__,
             code=code,
@@ -242,7 +292,7 @@ class Chain:
         error = retried.error
         self._lake.record_failure(
             stage="replay",
-            subject=self._group.project_id or self._group.key,
+            subject=self._subject,
             uri=self._group.items[0].uri,
             error_type=str(error["type"]),
             code=str(error["code"]),
@@ -267,23 +317,31 @@ class Chain:
         output: str | None,
         rows: dict[str, list[dict[str, Any]]],
         artifacts: tuple[str, ...],
+        *,
+        scope: str | None = None,
+        retires: Sequence[tuple[str, str]] = (),
     ) -> None:
         commit = StageCommit(
             stage=stage,
             stage_key=key,
-            subject=self._group.project_id or self._group.key,
-            scope=self._group.key,
+            subject=self._subject,
+            scope=scope or self._group.key,
             status=status,
             output_sha256=output,
             rows=rows,
             artifacts=artifacts,
             run_id=self._run_id,
-            retires=tuple((later, self._group.key) for later in _AFTER.get(stage, ())) if status == "rejected" else (),
+            retires=tuple(retires),
         )
         try:
             self._lake.commit(commit)
         except AlreadyDone:
             self._log.write("note", stage=stage, text="another worker had committed this stage first")
+
+
+def _seed_scope(key: str, seed: int) -> str:
+    """What the rows of one trajectory of a source replace: those of its seed."""
+    return f"{key}#{seed}"
 
 
 def _side_digest(path: str | None) -> str | None:

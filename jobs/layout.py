@@ -51,11 +51,13 @@ def lay_out(lake: Lake, project_id: str, sandbox: Sandbox) -> ProjectFolder:
 
 
 def load_project(lake: Lake, project_id: str) -> tuple[Storyboard, Trajectory | None]:
-    """The storyboard of a project and its latest trajectory, if there is one."""
+    """The storyboard of a project and its best trajectory, if there is one: a delivered one before others, then by quality and seed."""
     con = lake.connect()
     try:
         boards = con.execute("select storyboard_sha256 from storyboards where project_id = $1", [project_id]).fetchall()
-        runs = con.execute("select trajectory_sha256 from trajectories where project_id = $1", [project_id]).fetchall()
+        runs = con.execute(
+            "select trajectory_sha256 from trajectories where project_id = $1 order by outcome, quality desc, seed limit 1", [project_id]
+        ).fetchall()
     finally:
         con.close()
     board = Storyboard.model_validate_json(lake.store.read(boards[0][0]))

@@ -13,7 +13,7 @@ from evaluation.quality import rule_quality
 from inversion.invert import invert
 from jobs.config import WorkprintConfig
 from materialize.examples import materialize
-from materialize.rows import trajectory_rows
+from materialize.rows import example_rows, trajectory_rows
 from materialize.tokens import open_counter
 from media.command import Sandbox
 from media.ocr import RapidReader
@@ -70,6 +70,21 @@ _ENGINES: dict[tuple[str, str], Engines] = {}
 @lru_cache(maxsize=1)
 def _reader() -> RapidReader:
     return RapidReader()
+
+
+def variants(config: WorkprintConfig) -> tuple[WorkprintConfig, ...]:
+    """One configuration for every trajectory of a project, in the order of the seeds.
+
+    A variant differs in the seed of the policy and in that of the faults, which is moved as far; so it does not depend on which other
+    seeds there are, and the one of ``replay.policy.seed`` is the configuration without seeds.
+    """
+    policy, faults = config.replay.policy, config.repair.faults
+    out = []
+    for seed in config.replay.seeds or (policy.seed,):
+        replay = config.replay.model_copy(update={"policy": policy.model_copy(update={"seed": seed}), "seeds": ()})
+        moved = faults.model_copy(update={"seed": faults.seed + seed - policy.seed})
+        out.append(config.model_copy(update={"replay": replay, "repair": config.repair.model_copy(update={"faults": moved})}))
+    return tuple(out)
 
 
 def replay_settings(config: WorkprintConfig) -> dict[str, Any]:
@@ -135,12 +150,18 @@ def trajectory_done(trajectory: Trajectory, store: ArtifactStore) -> Done[Trajec
     return Done(trajectory, rows, tuple(sorted(kept)))
 
 
-def run_materialize(shop: Workshop, board: Storyboard, trajectory: Trajectory, note: Note) -> Done[tuple[Example, ...]]:
-    """Trajectory to examples and their rows."""
+def run_materialize(shop: Workshop, board: Storyboard, runs: tuple[Trajectory, ...], note: Note) -> Done[tuple[Example, ...]]:
+    """All trajectories of a project to its examples and their rows. What an earlier trajectory gave already is left out."""
     config = shop.config.materialize
-    done = materialize(trajectory, board, shop.store, SnapshotStore(shop.store), config, open_counter(config))
-    note(f"{len(done.output)} examples")
-    return done
+    counter = open_counter(config)
+    snapshots = SnapshotStore(shop.store)
+    examples: list[Example] = []
+    for run in runs:
+        known = frozenset(e.example_id for e in examples)
+        examples += materialize(run, board, shop.store, snapshots, config, counter, known=known).output
+    note(f"{len(examples)} examples")
+    contexts = tuple(dict.fromkeys(e.context_sha256 for e in examples))
+    return Done(tuple(examples), {"examples": example_rows(examples)}, contexts)
 
 
 def _policy(shop: Workshop, board: Storyboard) -> Policy:

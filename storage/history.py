@@ -108,8 +108,16 @@ def live_run(con: sa.Connection, *, stage_key: str | None = None, stage: str | N
     else:
         query = query.where(STAGE_RUN.c.stage == stage, STAGE_RUN.c.scope == scope)
     r = con.execute(query).first()
-    if r is None:
-        return None
+    return None if r is None else _record(r)
+
+
+def live_runs(con: sa.Connection, subject: str) -> list[StageRecord]:
+    """All live runs of a subject, in the order they were committed."""
+    query = sa.select(STAGE_RUN).where(STAGE_RUN.c.removed_version.is_(None), STAGE_RUN.c.subject == subject)
+    return [_record(r) for r in con.execute(query.order_by(STAGE_RUN.c.run_number))]
+
+
+def _record(r: Any) -> StageRecord:
     return StageRecord(r.stage, r.stage_key, r.subject, r.scope, r.status, r.output_sha256, r.rows_out, r.run_id, r.run_number)
 
 

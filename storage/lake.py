@@ -107,6 +107,15 @@ class Lake:
         with self.ledger.reading() as con:
             return history.live_run(con, stage_key=stage_key)
 
+    def live(self, subject: str) -> list[StageRecord]:
+        """All live completions of a subject (a project id), in the order they were committed.
+
+        Raises:
+            StorageFault: the ledger cannot be read.
+        """
+        with self.ledger.reading() as con:
+            return history.live_runs(con, subject)
+
     def commit(self, commit: StageCommit) -> int:
         """Make a stage's rows, references and completion true, all or nothing; durable on return.
 
