@@ -66,6 +66,8 @@ class Recogniser(Protocol):
     """Wants the whole sound at once, silences included, because it finds speech itself."""
     gives_aligned: bool
     """Its word times are already forced-aligned."""
+    at_once: int
+    """Windows it may be given at the same time, from as many threads."""
 
     def detect(self, sound: Samples) -> Mapping[str, float]:
         """Probability of each language, ISO 639-1; empty where the engine cannot tell without recognising."""
@@ -84,8 +86,9 @@ def probability(average_log: float | None) -> float | None:
 class FasterWhisper:
     """Whisper through CTranslate2, greedy or with a small beam, not conditioned on its own earlier text.
 
-    A window is decoded in one pass without time tokens, which gives whole sentences and costs one encoding; what such a pass passes over is
-    found by inversion.listen. A careful try goes through the window sequentially with time tokens and beam 5.
+    On a processor two windows are recognised at once, each on half of the threads: a decoder makes one token after the other and has little
+    use for a second thread. A window is decoded in one pass without time tokens, which gives whole sentences and costs one encoding; what
+    such a pass passes over is found by inversion.listen. A careful try goes through the window sequentially with time tokens and beam 5.
     """
 
     longest_us = 28 * US
@@ -95,7 +98,8 @@ class FasterWhisper:
     def __init__(self, config: AsrConfig) -> None:
         self._config = config
         self._bias_us = BOUNDARY_BIAS_US.get(config.model, 0)
-        self._model = _load(config.model, config.device, config.compute_type, config.cpu_threads)
+        self.at_once = 1 if config.device == "cuda" else min(2, config.cpu_threads)
+        self._model = _load(config.model, config.device, config.compute_type, config.cpu_threads, self.at_once)
         self.name = f"faster-whisper {metadata.version('faster-whisper')} {Path(config.model).name} {config.compute_type}"
 
     def detect(self, sound: Samples) -> Mapping[str, float]:
@@ -159,7 +163,7 @@ class FasterWhisper:
 
 
 @lru_cache(maxsize=2)
-def _load(model: str, device: str, compute_type: str, threads: int) -> Any:
+def _load(model: str, device: str, compute_type: str, threads: int, workers: int) -> Any:
     try:
         from faster_whisper import WhisperModel
     except ImportError as error:
@@ -167,7 +171,9 @@ def _load(model: str, device: str, compute_type: str, threads: int) -> Any:
             "faster_whisper_missing", f"speech recognition needs faster-whisper: {error}", "pip install faster-whisper"
         ) from error
     try:
-        loaded = WhisperModel(str(model_path(model)), device=device, compute_type=compute_type, cpu_threads=threads, num_workers=1)
+        loaded = WhisperModel(
+            str(model_path(model)), device=device, compute_type=compute_type, cpu_threads=threads // workers, num_workers=workers
+        )
     except (OSError, ValueError, RuntimeError) as error:
         raise EngineMissing(
             "asr_model_missing",

@@ -47,6 +47,7 @@ class EndpointRecogniser:
     longest_us = 600 * US
     takes_whole = False
     gives_aligned = False
+    at_once = 1
 
     def __init__(self, config: AsrConfig) -> None:
         url = urlsplit(config.endpoint_url or "")

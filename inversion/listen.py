@@ -7,7 +7,6 @@ speech that was passed over; collapse loops; give every word its place in time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib import metadata
 
@@ -28,10 +27,10 @@ from inversion.guards import (
     split_at_silence,
     word_spans,
 )
-from inversion.place import aligned, on_film, script_times
+from inversion.hearing import SURE, aligns, hear, placed, spoken_language
+from inversion.place import script_times
 from inversion.script import Followed, follow_script
 from inversion.speech import (
-    Samples,
     Sound,
     Window,
     cut_windows,
@@ -53,10 +52,6 @@ _FINE_US = 100_000
 """Silences this long are seen inside speech: windows are cut at them, word times trimmed to them."""
 _KEEP_US = 1_000_000
 _PAD_US = 200_000
-_SURE = 0.8
-"""A language this probable in one window needs no second opinion."""
-_OPINIONS = 3
-_CLOSE = 0.15
 _SECOND_TRIES = 24
 """Passed-over stretches listened to again, at most; the longest first."""
 _SECOND_CONFIDENCE = 0.4
@@ -108,19 +103,8 @@ def transcribe(
     windows = (Window((Span(start_us=0, end_us=duration_us),)),) if recogniser.takes_whole and speech.windows else speech.windows
     sure: float | None = None
     if language is None and windows:
-        language, sure = _language(audio, windows, recogniser)
-    segments: list[SpokenSegment] = []
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="align") as helper:
-        placed: list[Future[list[SpokenSegment]]] = []
-        for number, window in enumerate(windows, 1):
-            sound = window.sound(audio)
-            heard = recogniser.recognise(sound, language)
-            language = language or heard.language
-            align = script is None and _aligns(recogniser, config, language)
-            placed.append(helper.submit(_placed, sound, drop_notes(heard.segments), window, align))
-            tell(f"heard {number} of {len(windows)} windows")
-        for future in placed:
-            segments.extend(future.result())
+        language, sure = spoken_language(audio, windows, recogniser)
+    segments, language = hear(audio, windows, recogniser, config, language, align=script is None, note=tell)
     loud = loud_frames(audio)
     kept, dropped = drop_silent(_trimmed(segments, speech.fine, loud), speech.fine, config.timing.hallucination_share)
     again = _listen_again(audio, kept, speech, loud, recogniser, config, language or "en")
@@ -131,7 +115,7 @@ def transcribe(
     if script is not None:
         followed = follow_script(script, everything)
         everything = followed.segments
-        if _aligns(recogniser, config, language):
+        if aligns(recogniser, config, language):
             everything = script_times(audio, everything, windows)
     found = finish(everything, duration_us, config)
     counts = {"dropped_in_silence": dropped, "heard_again": len(again)}
@@ -176,36 +160,6 @@ def _engines(recogniser: Recogniser, segments: Sequence[SpokenSegment], heard: b
     return out
 
 
-def _language(audio: Sound, windows: Sequence[Window], recogniser: Recogniser) -> tuple[str | None, float | None]:
-    """Most probable language over the longest windows. Asks for further opinions while unsure; of two languages that stay close (a
-    strong accent) the one is taken in which a window is recognised with more confidence."""
-    by_length = sorted(range(len(windows)), key=lambda k: (-windows[k].duration_us, k))
-    votes: dict[str, float] = {}
-    asked = 0
-    for k in by_length[:_OPINIONS]:
-        for code, probability in recogniser.detect(windows[k].sound(audio)).items():
-            votes[code] = votes.get(code, 0.0) + probability
-        asked += 1
-        if votes and max(votes.values()) / asked >= _SURE:
-            break
-    if not votes:
-        return None, None
-    ranked = sorted(votes, key=lambda code: (-votes[code], code))
-    if len(ranked) > 1 and (votes[ranked[0]] - votes[ranked[1]]) / asked < _CLOSE:
-        sound = windows[by_length[0]].sound(audio)
-        ranked[:2] = sorted(ranked[:2], key=lambda code: -(recogniser.recognise(sound, code).confidence or 0.0))
-    return ranked[0], votes[ranked[0]] / asked
-
-
-def _aligns(recogniser: Recogniser, config: InversionConfig, language: str | None) -> bool:
-    return config.timing.aligner == "pocketsphinx" and language in force.LANGUAGES and not recogniser.gives_aligned
-
-
-def _placed(sound: Samples, segments: Sequence[SpokenSegment], window: Window, align: bool) -> list[SpokenSegment]:
-    """Segments of one window on the film's clock, their words aligned where asked for."""
-    return [on_film(s, window) for s in (aligned(sound, segments) if align and segments else segments)]
-
-
 def _trimmed(segments: Sequence[SpokenSegment], fine: Sequence[Span], loud: NDArray[np.bool_]) -> list[SpokenSegment]:
     words = iter(trim_to_sound(trim_to_speech([w for s in segments for w in s.words], fine), loud))
     return [replace(s, words=tuple(next(words) for _ in s.words)) for s in segments]
@@ -236,9 +190,9 @@ def _listen_again(
         sound = window.sound(audio)
         votes = recogniser.detect(sound)
         best = max(votes, key=lambda code: (votes[code], code)) if votes else language
-        spoken = best if votes and votes[best] >= _SURE else language
+        spoken = best if votes and votes[best] >= SURE else language
         notes = drop_notes(recogniser.recognise(sound, spoken, careful=True).segments)
-        heard = _placed(sound, notes, window, _aligns(recogniser, config, spoken))
+        heard = placed(audio, notes, window, align=aligns(recogniser, config, spoken))
         for segment in drop_silent(_trimmed(heard, speech.fine, loud), speech.fine, 0.5)[0]:
             own = word_spans((segment,))
             clash = sum(a.overlap_us(b) for a in own for b in taken)

@@ -35,6 +35,7 @@ class WhisperXRecogniser:
     longest_us = 28 * US
     takes_whole = True
     gives_aligned = True
+    at_once = 1
 
     def __init__(self, config: AsrConfig) -> None:
         self._whisperx = _module()

@@ -13,7 +13,8 @@ from inversion.asr import FasterWhisper, Heard, recogniser
 from inversion.config import AsrConfig, InversionConfig
 from inversion.force import align_words
 from inversion.given import from_sidecar, lay_over_speech
-from inversion.listen import _language, find_speech, transcribe
+from inversion.hearing import spoken_language
+from inversion.listen import find_speech, transcribe
 from inversion.pronounce import arpabet
 from inversion.sidecar import parse_sidecar
 from inversion.speech import (
@@ -86,6 +87,7 @@ class Double:
     longest_us: int = 28_000_000
     takes_whole: bool = False
     gives_aligned: bool = False
+    at_once: int = 1
     asked: list[tuple[int, str | None, bool]] = field(default_factory=list)
 
     def detect(self, sound: Samples) -> Mapping[str, float]:
@@ -205,7 +207,7 @@ def test_a_block_that_was_passed_over_is_listened_to_again(two_sentences: Sample
     class Drops:
         """Forgets what follows the first segment, once."""
 
-        name, longest_us, takes_whole, gives_aligned = "drops", tiny.longest_us, False, False
+        name, longest_us, takes_whole, gives_aligned, at_once = "drops", tiny.longest_us, False, False, 1
 
         def detect(self, sound: Samples) -> Mapping[str, float]:
             return {"en": 1.0}
@@ -242,7 +244,7 @@ def test_a_close_call_between_languages_is_decided_by_recognising(two_sentences:
 def test_an_accent_is_outvoted_by_other_windows() -> None:
     double = Double([], votes=[{"nl": 0.6, "en": 0.4}, {"en": 0.9, "nl": 0.1}])
     windows = (Window(spans((0, 20))), Window(spans((30, 45))))
-    assert _language(np.zeros(16_000 * 50, dtype=np.float32), windows, double) == ("en", 0.65)
+    assert spoken_language(np.zeros(16_000 * 50, dtype=np.float32), windows, double) == ("en", 0.65)
 
 
 # -- forced alignment --------------------------------------------------------------------------------------------------------
