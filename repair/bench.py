@@ -10,7 +10,8 @@ from typing import Any
 
 from repair.findings import FILM
 from repair.inspect import product_quality
-from repair.mending import Job, excluded, render_job, working_state
+from repair.mending import Job, excluded, remix_job, render_job, working_state
+from repair.respan import respanned
 from repair.taxonomy import MENDED, TAXONOMY
 from repair.taxonomy import Product as Made
 from replay import facts, lineage
@@ -28,6 +29,10 @@ from schemas.verdict import DefectCode, MendCode
 _DOWNSTREAM = (
     Fact.ASSETS, Fact.NARRATION, Fact.DECORATIONS, Fact.MUSIC, Fact.TIMELINE, Fact.RENDERS, Fact.INSPECTION,
 )  # fmt: skip
+
+
+_PARTS = (Fact.TIMELINE, Fact.RENDERS, Fact.NARRATION, Fact.MUSIC)
+"""What a film is joined from."""
 
 
 class Bench:
@@ -82,6 +87,22 @@ class Bench:
         for sid in late:
             self.outcomes[MendCode.RERENDER, sid] = ("cleared", None, None)
         return self.redo(render_job(self.state, ready), (), codes) if ready else None
+
+    def remix(self, codes: dict[str, set[DefectCode]]) -> Refusal | None:
+        """Join and mix the film again now if all its parts are there; else drop it: it is due later anyway."""
+        if all(facts.holds(fact, self.state) for fact in _PARTS):
+            return self.redo(remix_job(), (), codes)
+        self.put([film_change("delivery", None)])
+        self.outcomes[MendCode.REMIX, FILM] = ("cleared", None, None)
+        return None
+
+    def replan(self, subjects: tuple[str, ...]) -> None:
+        """Give the shots the stretches of the script that are theirs, all of them where the film is named; lengths are composed again."""
+        due = respanned(self.state)
+        shots = due if FILM in subjects else subjects
+        changes = [plan_change(sid, due[sid]) for sid in shots if sid in due and due[sid] != self.state.shots[sid].planned]
+        if changes:
+            self.put([*changes, film_change("timeline", None)])
 
     def retime(self, subjects: tuple[str, ...]) -> None:
         """Plan the lengths that the spoken tracks need, and have the timeline composed again."""
@@ -140,7 +161,7 @@ class Bench:
         }
         if mend.mend is MendCode.ACCEPT:
             return {**row, "outcome": "accepted"}
-        if mend.mend in (MendCode.RETIME, MendCode.REMIX):
+        if mend.mend in (MendCode.RETIME, MendCode.REPLAN):
             return {**row, "outcome": "cleared"}
         outcome, old, new = self.outcomes[mend.mend, defect["subject"]]
         return {**row, "outcome": outcome, "score_before": old, "score_after": new}
@@ -161,6 +182,6 @@ def _needed_us(state: ProductionState, sid: str, config: ReplayConfig, whole_fil
 
 def _differs(old: ProductionState, new: ProductionState, subject: str) -> bool:
     if subject == FILM:
-        return old.film.music != new.film.music
+        return (old.film.music, old.film.delivery) != (new.film.music, new.film.delivery)
     a, b = old.shots[subject], new.shots[subject]
     return any(getattr(a, field.value) != getattr(b, field.value) for field in (Made.ASSET, Made.NARRATION, Made.DECORATION, Made.RENDER))

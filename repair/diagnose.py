@@ -23,7 +23,6 @@ LENIENT = frozenset(
         DefectCode.PACING_TOO_LONG,
         DefectCode.PACING_TOO_SHORT,
         DefectCode.ASSET_TOO_SHORT,
-        DefectCode.PLAN_UNCOVERED,
     }
 )
 """Warnings about the plan and about lengths are accepted at once: mending them remakes much and moves other shots."""

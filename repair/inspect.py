@@ -62,6 +62,14 @@ def examine(
     return Report(wanted, in_order(findings, state.film.shot_order), judged)
 
 
+def examine_film(state: ProductionState, env: ToolEnv, measured: Measurements = MEASURED, limits: InspectionLimits = LIMITS) -> Report:
+    """Run every check over the film as a whole, none over its shots. Raises as :func:`examine`."""
+    findings = [f for f in plan_findings(state, state.film.shot_order, limits) if f.subject == FILM]
+    findings += music_findings(state, env, measured, limits)
+    findings += delivery_findings(state, env, measured, limits)
+    return Report((), in_order(findings, state.film.shot_order), {})
+
+
 def judge_score(
     state: ProductionState, shot_id: str, env: ToolEnv, measured: Measurements = MEASURED, limits: InspectionLimits = LIMITS
 ) -> float | None:
@@ -103,7 +111,7 @@ def product_quality(
     measured: Measurements = MEASURED,
     limits: InspectionLimits = LIMITS,
 ) -> tuple[float, frozenset[DefectCode]]:
-    """Quality of one product of a shot (or of the film's music), 0 to 1, and the defects the checks see in it.
+    """Quality of one product of a shot (or of the film: its music, its delivery), 0 to 1, and the defects the checks see in it.
 
     The score is that of the findings at their proposed severity, times the judge's score for a graphic. A missing product has 0.
     """
@@ -121,6 +129,8 @@ def product_quality(
         findings += picture_findings(state, [shot_id], env, measured, limits)
     elif product is Product.MUSIC:
         findings += music_findings(state, env, measured, limits)
+    elif product is Product.DELIVERY:
+        findings += delivery_findings(state, env, measured, limits)
     value = score(f.severity for f in findings)
     judged = judge_score(state, shot_id, env, measured, limits) if product is Product.DECORATION else None
     return round(value * (1.0 if judged is None else judged), 4), frozenset(f.code for f in findings)
@@ -163,6 +173,8 @@ def is_accepted(state: ProductionState, defect_id: str, subject: str) -> bool:
 def _exists(state: ProductionState, shot_id: str, product: Product) -> bool:
     if product is Product.MUSIC:
         return state.film.music is not None
+    if product is Product.DELIVERY:
+        return state.film.delivery is not None
     shot = state.shots[shot_id]
     found = {
         Product.ASSET: shot.asset,

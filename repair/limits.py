@@ -13,7 +13,7 @@ from schemas.canonical import Frozen
 class InspectionLimits(Frozen):
     """Limits of the structured checks and of the embedded judge. All of them are choices of ours, not the paper's."""
 
-    version: str = "limits.1"
+    version: str = "limits.2"
 
     # plan
     pacing_factor: float = Field(default=2.0, description="a slot may be this many times its planned length, or 1/this of it")
@@ -34,6 +34,8 @@ class InspectionLimits(Frozen):
     rate_max: float = Field(default=26.0, description="faster than anyone speaks, speech units a second; used when a film has few tracks")
     end_level_db: float = Field(default=-20.0, description="level of the last 40 ms against the whole; speech ends far below, dB")
     rate_peers: int = Field(default=3, description="tracks needed for a median")
+
+    music_clipped_share: float = Field(default=0.02, description="share of samples at full scale; loud masters leave some")
 
     # assets
     repeat_distance: int = Field(default=1, description="the same clip this close is an error, further away a warning; shots")
@@ -59,6 +61,8 @@ class InspectionLimits(Frozen):
 
     # delivery
     drift_us: int = Field(default=80_000, description="picture and sound of the film may differ in length by this, microseconds")
+    shift_us: int = Field(default=40_000, description="a sound of the film may be heard this far from its place, microseconds")
+    delivery_peak_dbtp: float = Field(default=-1.0, description="highest true peak of a film (EBU R 128), dBTP")
     delivery_lu: float = Field(default=3.0, description="distance of the film from the configured loudness, LU")
 
 

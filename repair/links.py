@@ -133,8 +133,8 @@ def _made(calls: Sequence[Call], first: int, until: int, defect: Defect) -> Sha2
 
 
 def _cause(calls: Sequence[Call], defect: Defect, found_at: int, extra: tuple[InjectedFault, ...]) -> str | None:
-    """The fault put in on purpose before the finding that such a defect of this subject comes from; the latest one."""
-    known = [f for call in calls[:found_at] for f in call.faults] + list(extra)
+    """The latest fault put in on purpose that such a defect of this subject comes from; a delivery is looked at in its own call."""
+    known = [f for call in calls[: found_at + 1] for f in call.faults] + list(extra)
     for fault in reversed(known):
         if fault.subject == defect.subject and defect.code in SYMPTOMS.get(fault.kind, ()):
             return fault.fault_id

@@ -38,6 +38,7 @@ BORROWED: dict[MendCode, str] = {
     MendCode.RENARRATE: "synthesize_narration",
     MendCode.NEW_MUSIC: "search_music",
     MendCode.RERENDER: "render_shots",
+    MendCode.REMIX: "stitch_video",
 }
 """The tool that redoes a mend's product, in the order of work: upstream first."""
 
@@ -111,11 +112,12 @@ def subjects_of(mends: Sequence[MendItem], shown: Mapping[str, Mapping[str, Any]
 
 
 def jobs(state: ProductionState, mends: Sequence[MendItem], shown: Mapping[str, Mapping[str, Any]]) -> tuple[Job, ...]:
-    """The borrowed work that a repair request comes to, upstream first. RERENDER is left out: see :func:`render_job`."""
+    """The borrowed work that a repair request comes to, upstream first. RERENDER and REMIX need the parts as they are after that: see
+    :func:`render_job` and :func:`remix_job`."""
     out: list[Job] = []
     for mend in BORROWED:
         subjects = subjects_of(mends, shown, mend)
-        if subjects and mend is not MendCode.RERENDER:
+        if subjects and mend not in (MendCode.RERENDER, MendCode.REMIX):
             short = {str(shown[m.defect_id]["subject"]) for m in mends if m.mend is mend and shown[m.defect_id]["code"] == TOO_SHORT}
             out.append(_job(mend, _in_order(state, subjects), frozenset(short)))
     return tuple(out)
@@ -124,6 +126,11 @@ def jobs(state: ProductionState, mends: Sequence[MendItem], shown: Mapping[str, 
 def render_job(state: ProductionState, subjects: tuple[str, ...]) -> Job:
     """Work for the renderer."""
     return _job(MendCode.RERENDER, _in_order(state, subjects))
+
+
+def remix_job() -> Job:
+    """Work for the tool that joins the film."""
+    return _job(MendCode.REMIX, (FILM,))
 
 
 def working_state(state: ProductionState, job: Job) -> ProductionState:
@@ -194,6 +201,7 @@ CONTENT_KINDS: dict[MendCode, tuple[str, ...]] = {
     MendCode.NEW_MUSIC: ("music_query",),
     MendCode.RENARRATE: (),
     MendCode.RERENDER: (),
+    MendCode.REMIX: (),
 }
 """Kinds of content that each borrowed tool asks for."""
 

@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from media.ffmpeg import house_video, run_ffmpeg
+from media.ffmpeg import house_audio, house_video, run_ffmpeg
 from repair.findings import FILM
 from repair.measurements import MEASURED
 from repair.mending import borrowed_tools
+from replay.interchange import to_otio
+from replay.timing import Layout, Slot
 from replay.tool import Refusal, ToolEnv
-from schemas.artifact import ArtifactRef
-from schemas.state import AssetChoice, Decoration, MusicChoice, Narration, ProductionState, Render
+from schemas.artifact import ArtifactKind, ArtifactRef
+from schemas.state import AssetChoice, Decoration, MusicChoice, Narration, ProductionState, Render, TimelineItem
+from schemas.time import Rate
 
 _PHRASE = {
     "zh": "花园工具与季度预算的简短说明以及其他毫不相干的内容",
@@ -151,12 +154,76 @@ def _mismatch(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | N
     return Spoiled(value.model_dump(mode="json"), f"clip {worst.clip_id}, least like the query")
 
 
-def _silent_music(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
-    music: MusicChoice | None = state.film.music
-    if music is None or subject != FILM:
+def _music(filters: str, detail: str) -> Spoiler:
+    def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+        music: MusicChoice | None = state.film.music
+        if music is None or subject != FILM:
+            return None
+        ref = _sound(music.ref, filters, env)
+        return Spoiled(music.model_copy(update={"ref": ref}).model_dump(mode="json"), detail, (ref,))
+
+    return spoil
+
+
+def _film(options: tuple[str, ...], detail: str) -> Spoiler:
+    """A spoiler that makes the delivered file again with other sound or picture; its manifest stays that of the healthy film."""
+
+    def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+        delivery = state.film.delivery
+        if delivery is None or subject != FILM:
+            return None
+        argv = ("-threads", "1", "-i", "/in/a", "-map", "0:v:0", "-map", "0:a:0", *options, "/out/out.mp4")
+        ref = _run(argv, delivery.video, "out.mp4", "video/mp4", env)
+        return Spoiled(delivery.model_copy(update={"video": ref}).model_dump(mode="json"), detail, (ref,))
+
+    return spoil
+
+
+def _film_sound(filters: Callable[[int], str], detail: str) -> Spoiler:
+    def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+        length = state.film.delivery.duration_us if state.film.delivery is not None else 0
+        return _film(("-c:v", "copy", "-af", filters(length), *house_audio()), detail)(state, subject, env)
+
+    return spoil
+
+
+def _half_text(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    """The shot's record with the first half of its text, cut between words."""
+    shot = state.shots[subject]
+    text = shot.planned.text
+    keep = text[: len(text) // 2]
+    keep = (keep[: keep.rindex(" ")] if " " in keep else keep).rstrip()
+    if not keep:
         return None
-    ref = _sound(music.ref, "volume=0", env)
-    return Spoiled(music.model_copy(update={"ref": ref}).model_dump(mode="json"), "volume 0", (ref,))
+    end = shot.planned.script_start + len(keep)
+    planned = shot.planned.model_copy(update={"text": keep, "script_end": end})
+    return Spoiled(shot.model_copy(update={"planned": planned}).model_dump(mode="json"), f"{len(text) - len(keep)} characters are lost")
+
+
+def _slot(frames: Callable[[int, int, Rate], int], detail: str) -> Spoiler:
+    """A spoiler that gives a shot another slot, moves the later ones, and writes the interchange file accordingly."""
+
+    def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+        timeline, rate = state.film.timeline, state.film.task.frame_rate
+        track = state.shots[subject].narration
+        if timeline is None or track is None:
+            return None
+        slots: list[Slot] = []
+        at = 0
+        for item in timeline.items:
+            length = frames(item.frames, track.duration_us, rate) if item.shot_id == subject else item.frames
+            slots.append(Slot(item.shot_id, at, length, item.narration_offset_us))
+            at += length
+        data = to_otio(state, Layout(tuple(slots), at, True))
+        ref = env.store.put_bytes(data, ArtifactKind.TIMELINE, "application/vnd.opentimelineio+json")
+        items = tuple(
+            TimelineItem(shot_id=s.shot_id, start_frame=s.start_frame, frames=s.frames, narration_offset_us=s.narration_offset_us)
+            for s in slots
+        )
+        value = timeline.model_copy(update={"ref": ref, "items": items, "total_frames": at})
+        return Spoiled(value.model_dump(mode="json"), detail, (ref,))
+
+    return spoil
 
 
 def _half(_: Render) -> str:
@@ -178,12 +245,22 @@ SPOILERS: dict[str, Spoiler] = {
         lambda g: f"scale=iw*17/10:ih*17/10,crop={g.width}:{g.height}:(iw-{g.width})/2:(ih-{g.height})/2", "enlarged 1.7 times"
     ),
     "decoration_blank": _graphic(lambda _: "drawbox=c=0x141c32:t=fill", "one colour"),
-    "music_silent": _silent_music,
+    "music_silent": _music("volume=0", "volume 0"),
+    "music_clipped": _music("volume=30dB", "30 dB over full scale"),
     "render_black": _render(lambda _: "drawbox=c=black:t=fill", 1.0, "black in all frames"),
     "render_frozen": _render(
         lambda r: f"select='eq(n,0)',loop=loop={r.frames}:size=1:start=0,setpts=N/FRAME_RATE/TB", 1.0, "first frame only"
     ),
     "render_wrong_size": _render(_half, 1.0, "half width and height"),
     "render_wrong_length": _render(lambda _: "null", 0.6, "60 % of its frames"),
+    "plan_text_lost": _half_text,
+    "timeline_slot_short": _slot(lambda _, spoken_us, rate: max(1, rate.frame_at(spoken_us) // 2), "half of its narration"),
+    "timeline_slot_long": _slot(lambda frames, _, rate: 5 * frames + 4 * rate.frame_at(1_000_000), "5 times its length and 4 s"),
+    "delivery_silent": _film_sound(lambda _: "volume=0", "volume 0"),
+    "delivery_quiet": _film_sound(lambda _: "volume=-12dB", "12 dB quieter"),
+    "delivery_clipped": _film_sound(lambda _: "volume=24dB", "24 dB over full scale"),
+    "delivery_cut_sound": _film_sound(lambda us: f"atrim=end={us * 7 // 10 / 1e6:.6f}", "sound cut at 70 % of its length"),
+    "delivery_shifted": _film_sound(lambda us: f"adelay=150:all=1,atrim=end={us / 1e6:.6f}", "sound 150 ms late"),
+    "delivery_black": _film(("-vf", "drawbox=c=black:t=fill,format=yuv420p", "-c:a", "copy", *house_video(20, "ultrafast")), "all frames"),
 }
 """One way of making it for every execution-level kind."""

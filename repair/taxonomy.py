@@ -34,6 +34,7 @@ MENDED: dict[MendCode, Product | None] = {
     MendCode.RERETRIEVE: Product.ASSET,
     MendCode.NEW_MUSIC: Product.MUSIC,
     MendCode.RETIME: Product.PLAN,
+    MendCode.REPLAN: Product.PLAN,
     MendCode.ACCEPT: None,
 }
 """The one product that a mend makes again. Everything downstream of it becomes stale by lineage; nothing else is touched."""
@@ -46,18 +47,20 @@ MEND_TOOLS: dict[MendCode, tuple[str, ...]] = {
     MendCode.RERETRIEVE: ("retrieve_visuals",),
     MendCode.NEW_MUSIC: ("search_music",),
     MendCode.RETIME: ("compose_timeline",),
+    MendCode.REPLAN: ("synthesize_narration", "compose_timeline", "render_shots"),
     MendCode.ACCEPT: (),
 }
 """Tools whose work a mend redoes or calls for."""
 
 MEANING: dict[MendCode, str] = {
-    MendCode.REMIX: "drop the stitched film; its sound is mixed again from the same parts",
+    MendCode.REMIX: "mix the sound and join the film again from the same renders",
     MendCode.RENARRATE: "speak the shot's text again",
     MendCode.RERENDER: "render the shot again from the same clip, graphic and length",
     MendCode.REFILL_SLOTS: "fill the shot's template again and render the graphic",
     MendCode.RERETRIEVE: "exclude the shot's clip, and if it was too short all that are, and choose another",
     MendCode.NEW_MUSIC: "choose the background track again",
     MendCode.RETIME: "set the planned length to what the narration needs",
+    MendCode.REPLAN: "give every stretch of the script to exactly one shot again; shots whose text changes are spoken again",
     MendCode.ACCEPT: "leave it as a known warning",
 }
 """What each mend does, in words that a critic reads."""
@@ -91,9 +94,10 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
     sound = (p.NARRATION, p.DELIVERY)
     return (
         DefectSpec(
-            code.PLAN_UNCOVERED, p.PLAN, "film",
-            "the planned spans, in film order, leave script characters out, repeat them, or their texts differ from the script",
-            "error", (p.PLAN, p.NARRATION, p.TIMELINE, p.DELIVERY), (mend.ACCEPT,), True,
+            code.PLAN_UNCOVERED, p.PLAN, "shot or film",
+            "the planned spans, in film order, leave script characters out, repeat them, or their texts differ from the script; named on "
+            "the shots that do not carry the stretch up to the next one",
+            "error", (p.PLAN, p.NARRATION, p.TIMELINE, *picture), (mend.REPLAN,), True,
             "the shot plan does not carry the whole script", ("plan_shots",),
         ),
         DefectSpec(
@@ -104,8 +108,8 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         ),
         DefectSpec(
             code.PACING_TOO_LONG, p.TIMELINE, "shot or film",
-            f"a slot is more than {at.pacing_factor:g} times its planned length and over {at.pacing_slack_us // ms} ms longer; or the "
-            "film is longer than the task allows",
+            f"a slot is more than {at.pacing_factor:g} times its planned length and over {at.pacing_slack_us // ms} ms longer (an error "
+            "over twice that); or the film is longer than the task allows",
             "warning", (p.PLAN, p.TIMELINE, *picture), (mend.RETIME, mend.ACCEPT), False,
             "the length on the timeline exceeds what was planned",
         ),
@@ -195,6 +199,12 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
             "the background track holds no sound",
         ),
         DefectSpec(
+            code.MUSIC_CLIPPED, p.MUSIC, "film",
+            f"at least {at.music_clipped_share:.0%} of the samples are at full scale",
+            "error", (p.MUSIC, p.DELIVERY), (mend.NEW_MUSIC,), True,
+            "the background track was driven over full scale",
+        ),
+        DefectSpec(
             code.RENDER_BLACK, p.RENDER, "shot",
             f"the share of black frames exceeds that of its clip and graphic by {at.black_excess:g}, and it has less than "
             f"{at.black_luma:g} of their brightness",
@@ -221,6 +231,12 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
             "the render does not fill its slot exactly",
         ),
         DefectSpec(
+            code.DELIVERY_BLACK, p.DELIVERY, "film",
+            f"the share of black frames exceeds that of its renders by {at.black_excess:g}",
+            "error", (p.DELIVERY,), (mend.REMIX,), True,
+            "the picture was lost in joining",
+        ),
+        DefectSpec(
             code.DELIVERY_SILENT, p.DELIVERY, "film",
             f"at least {at.silent_share:.0%} of the film's sound is silence, or there is none",
             "error", (p.DELIVERY,), (mend.REMIX,), True,
@@ -228,13 +244,20 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         ),
         DefectSpec(
             code.DELIVERY_DRIFT, p.DELIVERY, "film",
-            f"picture and sound of the film differ by over {at.drift_us // ms} ms, or the picture differs from the timeline",
+            f"picture and sound of the film differ in length by over {at.drift_us // ms} ms, the picture differs from the timeline, or a "
+            f"sound is heard over {at.shift_us // ms} ms away from its place (correlation with the mix of its parts)",
             "error", (p.DELIVERY,), (mend.REMIX,), True,
-            "picture and sound do not end together",
+            "picture and sound do not run together",
+        ),
+        DefectSpec(
+            code.DELIVERY_CLIPPED, p.DELIVERY, "film",
+            f"the true peak of the sound is above {at.delivery_peak_dbtp:g} dBTP",
+            "error", (p.DELIVERY,), (mend.REMIX,), True,
+            "the mix was driven over its ceiling",
         ),
         DefectSpec(
             code.DELIVERY_LOUDNESS, p.DELIVERY, "film",
-            f"loudness of the film is over {at.delivery_lu:g} LU away from the configured one",
+            f"loudness of the film is over {at.delivery_lu:g} LU away from the configured one (an error over twice that)",
             "warning", (p.DELIVERY,), (mend.REMIX, mend.ACCEPT), False,
             "the mix was not levelled",
         ),

@@ -9,9 +9,9 @@ Must not decide anything a policy should decide, and must not know any tool by n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import orjson
 
@@ -35,6 +35,16 @@ from storage.journal import Journal
 FaultFilter = Callable[[int, str, Product, ToolEnv, ProductionState], tuple[Product | Refusal, tuple[InjectedFault, ...]]]
 """Called with call index, tool, verified product, environment and state; returns the product to commit, or a refusal in its place, and what
 it put into it."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A fault filter that is told of the calls that were committed before it was asked for the first time."""
+
+    def resumed(self, calls: Iterable[Call]) -> None:
+        """Take note of them."""
+        ...
+
 
 DELIVERY_TOOL = facts.PRODUCERS[Fact.DELIVERY][0]
 MAX_NAME = 80
@@ -113,6 +123,8 @@ class Runtime:
         self.first_snapshot = self._calls[0].snapshot_before if self._calls else self._snapshot
         if journal is not None:
             self._resume(journal)
+        if isinstance(fault_filter, Remembering):
+            fault_filter.resumed(self._calls)
 
     # -- what a caller may look at ---------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ class DefectCode(StrEnum):
     SPOTLIGHT_OVERFLOW = "spotlight_overflow"
     SPOTLIGHT_LOW_CONTRAST = "spotlight_low_contrast"
     MUSIC_SILENT = "music_silent"
+    MUSIC_CLIPPED = "music_clipped"
     RENDER_BLACK = "render_black"
     RENDER_FROZEN = "render_frozen"
     RENDER_WRONG_SIZE = "render_wrong_size"
@@ -36,6 +37,8 @@ class DefectCode(StrEnum):
     DELIVERY_SILENT = "delivery_silent"
     DELIVERY_DRIFT = "delivery_drift"
     DELIVERY_LOUDNESS = "delivery_loudness"
+    DELIVERY_CLIPPED = "delivery_clipped"
+    DELIVERY_BLACK = "delivery_black"
 
 
 class MendCode(StrEnum):
@@ -48,6 +51,7 @@ class MendCode(StrEnum):
     RERETRIEVE = "reretrieve"
     NEW_MUSIC = "new_music"
     RETIME = "retime"
+    REPLAN = "replan"
     ACCEPT = "accept"
 
 

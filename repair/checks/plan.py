@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from repair.findings import FILM, Finding, found
 from repair.limits import LIMITS, InspectionLimits
+from repair.respan import respanned
 from replay import lineage
 from replay.picture import card_frames
 from schemas.state import ProductionState, TimelineItem
@@ -45,9 +46,10 @@ def is_ordered(state: ProductionState) -> bool:
 
 def plan_findings(state: ProductionState, shots: Iterable[str], limits: InspectionLimits = LIMITS) -> Iterator[Finding]:
     """Findings on the plan and on lengths, for the film and for the given shots."""
-    yield from _coverage(state)
+    wanted = tuple(shots)
+    yield from _coverage(state, wanted)
     yield from _film_length(state)
-    for sid in shots:
+    for sid in wanted:
         yield from _repetition(state, sid)
         yield from _pacing(state, sid, limits)
 
@@ -76,15 +78,24 @@ def _same(planned: str, script: str) -> bool:
     return "".join(planned.split()) == "".join(script.split())
 
 
-def _coverage(state: ProductionState) -> Iterator[Finding]:
+def _coverage(state: ProductionState, shots: tuple[str, ...]) -> Iterator[Finding]:
+    """Named on the shots that do not carry the stretch between their beginning and that of the next one; on the film without any."""
     if not state.film.shot_order:
         return
     left_out, repeated = script_gaps(state)
     ordered = is_ordered(state)
-    if left_out or repeated or not ordered:
-        place = "in" if ordered else "out of"
-        words = f"{left_out} script characters in no shot, {repeated} in several, spans {place} order; allowed: 0, 0, in order"
+    if not (left_out or repeated) and ordered:
+        return
+    place = "in" if ordered else "out of"
+    words = f"{left_out} script characters in no shot, {repeated} in several, spans {place} order; allowed: 0, 0, in order"
+    due = {sid: planned for sid, planned in respanned(state).items() if planned != state.shots[sid].planned}
+    if not due:
         yield found(DefectCode.PLAN_UNCOVERED, FILM, words, left_out + repeated, 0.0)
+    for sid in shots:
+        if sid in due:
+            has, needs = len(state.shots[sid].planned.text), len(due[sid].text)
+            own = f"text of {has} characters, its stretch of the script has {needs}; film: {words}"
+            yield found(DefectCode.PLAN_UNCOVERED, sid, own, left_out + repeated, 0.0)
 
 
 def _film_length(state: ProductionState) -> Iterator[Finding]:
@@ -136,7 +147,10 @@ def _pacing(state: ProductionState, shot_id: str, limits: InspectionLimits) -> I
         )  # fmt: skip
     elif slot > limits.pacing_factor * planned and slot - planned > limits.pacing_slack_us:
         words = f"slot is {slot // 1000} ms, planned {planned // 1000} ms, allowed {limits.pacing_factor:g} times that"
-        yield found(DefectCode.PACING_TOO_LONG, shot_id, words, slot / planned, limits.pacing_factor, artifact=artifact, context=context)
+        yield found(
+            DefectCode.PACING_TOO_LONG, shot_id, words, slot / planned, limits.pacing_factor, artifact=artifact, context=context,
+            severity="error" if slot > 2 * limits.pacing_factor * planned else "warning",
+        )  # fmt: skip
     elif slot * limits.pacing_factor < planned and planned - slot > limits.pacing_slack_us:
         words = f"slot is {slot // 1000} ms, planned {planned // 1000} ms, allowed 1/{limits.pacing_factor:g} of that"
         yield found(

@@ -57,6 +57,12 @@ def music_findings(state: ProductionState, env: ToolEnv, measured: Measurements,
         words = f"{m.silent_share:.0%} silent at {level}; limits {limits.silent_share:.0%} and {limits.silent_lufs:g} LUFS"
         context = {"track": music.track_id, "title": music.title, "query": music.query}
         yield found(DefectCode.MUSIC_SILENT, FILM, words, m.silent_share, limits.silent_share, artifact=music.ref.sha256, context=context)
+    elif m.clipped_share >= limits.music_clipped_share:
+        words = f"{m.clipped_share:.1%} of the samples at full scale; limit {limits.music_clipped_share:.0%}"
+        context = {"track": music.track_id, "title": music.title, "query": music.query}
+        yield found(
+            DefectCode.MUSIC_CLIPPED, FILM, words, m.clipped_share, limits.music_clipped_share, artifact=music.ref.sha256, context=context
+        )
 
 
 def speech_rate(state: ProductionState, shot_id: str, env: ToolEnv, measured: Measurements) -> float | None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from repair.findings import FILM, Finding, defect_id
-from repair.inspect import Report, Severity, examine, is_accepted, mends_tried, open_defects, shot_seen, unseen, verdicts
+from repair.inspect import Report, Severity, examine, examine_film, is_accepted, mends_tried, open_defects, shot_seen, unseen, verdicts
 from repair.judge import JUDGE_VERSION
 from repair.limits import LIMITS
+from repair.taxonomy import TAXONOMY
+from repair.taxonomy import Product as MadeOf
 from replay import facts, lineage
 from replay.contents import Inspection, content_schema
 from replay.scope import SHOTS_ARG, scope_blockers, selected
@@ -132,6 +134,38 @@ class InspectQuality:
         if not unseen(after):
             changes.append(film_change("inspected", lineage.renders_digest(after)))
         return Product(changes=tuple(changes), results=_results(state, apply(state, changes), report, ruled), verdicts=ruled)
+
+    def look_at_delivery(self, state: ProductionState, env: ToolEnv) -> Product:
+        """The film that is about to be committed, seen on its bytes.
+
+        No critic is asked: facts, and whatever concerns the delivered bytes, are taken at their proposed severity; another finding on the
+        film stands only if it stood before.
+        """
+        report = examine_film(state, env)
+        before = {d.defect_id: d.severity for d in state.film.film_defects}
+        confirmed: dict[str, Severity] = {}
+        for finding in report.findings:
+            known = finding.defect_id
+            if is_accepted(state, known, FILM):
+                confirmed[known] = "warning"
+            elif finding.hard or TAXONOMY[finding.code].product is MadeOf.DELIVERY:
+                confirmed[known] = before.get(known, finding.severity)
+            elif known in before:
+                confirmed[known] = before[known]
+        ruled = verdicts(report, confirmed)
+        errors = [_short(d) for v in ruled for d in v.defects if d.severity == "error"]
+        return Product(
+            changes=tuple(_changes(state, report, ruled)),
+            results={"film_errors": errors[:SHOWN]} if errors else {},
+            verdicts=ruled,
+        )
+
+    def holds_open(self, before: ProductionState, after: ProductionState) -> bool:
+        """The film has an error of its own, and it is not the film that was delivered already."""
+        now, then = after.film.delivery, before.film.delivery
+        if now is None or (then is not None and then.video.sha256 == now.video.sha256):
+            return False
+        return any(d.severity == "error" and d.artifact_sha256 == now.video.sha256 for d in after.film.film_defects)
 
 
 def _scope(state: ProductionState, arguments: Arguments) -> tuple[str, ...]:

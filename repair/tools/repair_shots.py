@@ -27,7 +27,6 @@ from replay import facts
 from replay.config import ReplayConfig
 from replay.contents import MendItem, RepairRequest, content_schema
 from replay.scope import SHOTS_ARG, scope_blockers
-from replay.state import film_change
 from replay.tool import Arguments, Contents, Product, Refusal, ToolEnv
 from replay.views import clip
 from schemas.blocker import Blocker, BlockerCode
@@ -158,6 +157,7 @@ class RepairShots:
             refusal = bench.redo(job, contents, _codes(mends, shown, job.mend))
             if refusal is not None:
                 return refusal
+        bench.replan(subjects_of(mends, shown, MendCode.REPLAN))
         bench.retime(subjects_of(mends, shown, MendCode.RETIME))
         again = subjects_of(mends, shown, MendCode.RERENDER)
         if again:
@@ -165,7 +165,9 @@ class RepairShots:
             if refusal is not None:
                 return refusal
         if subjects_of(mends, shown, MendCode.REMIX):
-            bench.put([film_change("delivery", None)])
+            refusal = bench.remix(_codes(mends, shown, MendCode.REMIX))
+            if refusal is not None:
+                return refusal
         return bench.finish(mends, shown)
 
 

@@ -193,4 +193,6 @@ def digests(state: ProductionState) -> dict[str, str]:
         part = getattr(state.film, name)
         if part is not None:
             out[f"film.{name}"] = part.ref.sha256
+    if state.film.delivery is not None:
+        out["film.delivery"] = state.film.delivery.video.sha256
     return out

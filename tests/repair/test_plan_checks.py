@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from repair.checks.plan import is_ordered, plan_findings, script_coverage, script_gaps
-from schemas.state import ProductionState
+from repair.respan import respanned
+from schemas.state import PlannedShot, ProductionState
 from schemas.verdict import DefectCode as Code
 from tests.repair.film import QUERIES, SCRIPT, TEXTS, clip, film, invented, narration, planned, task
 
@@ -25,7 +26,7 @@ def test_a_dropped_span_is_uncovered() -> None:
     state = film(plans=plans)
     missing = sum(1 for c in TEXTS[1] if not c.isspace())
     assert script_gaps(state) == (missing, 0)
-    assert codes(state) == [("film", Code.PLAN_UNCOVERED, "error")]
+    assert codes(state) == [("s001", Code.PLAN_UNCOVERED, "error")], "the shot before it does not reach to the next one"
     assert script_coverage(state) == pytest.approx(1 - missing / sum(1 for c in SCRIPT if not c.isspace()))
 
 
@@ -44,7 +45,30 @@ def test_shots_out_of_order_are_not_ordered() -> None:
     state = film(plans=[planned(1), planned(0), planned(2)])
     assert script_gaps(state) == (0, 0)
     assert not is_ordered(state)
+    assert ("s001", Code.PLAN_UNCOVERED, "error") in codes(state)
+
+
+def test_a_script_that_no_shot_speaks_is_a_finding_on_the_film() -> None:
+    state = film(plans=[planned(i, text="", script_start=0, script_end=0) for i in range(3)])
     assert ("film", Code.PLAN_UNCOVERED, "error") in codes(state)
+
+
+@pytest.mark.parametrize(
+    ("plans", "changed"),
+    [
+        ((planned(0), planned(1), planned(2)), {}),
+        ((planned(0), planned(1, text=TEXTS[1][:20], script_end=len(TEXTS[0]) + 21), planned(2)), {"s002": TEXTS[1]}),
+        ((planned(0), planned(0), planned(2)), {"s001": "", "s002": f"{TEXTS[0]} {TEXTS[1]}"}),
+        ((planned(0), planned(1, text="", script_start=40, script_end=40), planned(2)), {"s001": f"{TEXTS[0]} {TEXTS[1]}"}),
+        ((planned(0), planned(1), planned(2, text="Something else.")), {"s003": TEXTS[2]}),
+    ],
+)
+def test_spans_are_set_so_that_the_script_is_carried_once(plans: tuple[PlannedShot, ...], changed: dict[str, str]) -> None:
+    state = film(plans=list(plans))
+    new = {sid: p for sid, p in respanned(state).items() if p != state.shots[sid].planned}
+    assert {sid: p.text for sid, p in new.items()} == changed
+    mended = {sid: shot.model_copy(update={"planned": new.get(sid, shot.planned)}) for sid, shot in state.shots.items()}
+    assert script_gaps(state.model_copy(update={"shots": mended})) == (0, 0)
 
 
 def test_neighbours_with_one_query_are_a_repetition() -> None:
