@@ -13,6 +13,7 @@ import os
 import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,6 +46,8 @@ def hit(operation: str, path: Path | str) -> None:
 
 def fault_from(error: OSError, what: str) -> StorageFault:
     """The typed error of an operating system error."""
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return StorageFault("read_only", f"{what} is not allowed: {error}", "this lake may only be read from here; write to another one")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull("no_space", f"no space left while {what}: {error}", "free space on the device, then start again: it resumes")
     return StorageFault("io_error", f"{what} failed: {error}", "check the device, then start again: it resumes")
@@ -114,6 +117,38 @@ def fsync_folder(path: Path) -> None:
     """Make the entries of a folder durable."""
     hit("fsync_folder", path)
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def fsync_together(files: Iterable[Path], folders: Iterable[Path]) -> None:
+    """Make finished files and the entries of folders durable, all at once: the file system then writes its journal once, not for each.
+
+    Only for files that mean nothing before a later step names them, since a crash may leave a name without its bytes.
+
+    Raises:
+        OSError: one of them failed; the others may or may not be durable.
+    """
+    waiting: list[tuple[Path, int]] = []
+    for path in files:
+        hit("fsync", path)
+        waiting.append((path, os.O_RDONLY))
+    for path in folders:
+        hit("fsync_folder", path)
+        waiting.append((path, os.O_RDONLY | os.O_DIRECTORY))
+    if len(waiting) < 2:
+        for path, flags in waiting:
+            _fsync(path, flags)
+        return
+    with ThreadPoolExecutor(min(len(waiting), 16)) as pool:  # an own pool: a shared one would not survive a fork
+        for done in [pool.submit(_fsync, path, flags) for path, flags in waiting]:
+            done.result()
+
+
+def _fsync(path: Path, flags: int) -> None:
+    fd = os.open(path, flags | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:

@@ -143,16 +143,41 @@ def remove_file(con: sa.Connection, version: int, path: str) -> bool:
     return bool(ended.rowcount)
 
 
-def add_file(
-    con: sa.Connection, version: int, file: DataFile, parts: Mapping[str, int], *, stage: str | None = None, scope: str | None = None
+def add_files(
+    con: sa.Connection,
+    version: int,
+    files: Sequence[tuple[DataFile, Mapping[str, int]]],
+    *,
+    stage: str | None = None,
+    scope: str | None = None,
 ) -> None:
-    """Enter a file; ``parts`` says how many rows each stage key has in it. Stage keys in ``file.dead`` end with this version."""
-    columns = {"path": file.path, "table_name": file.table, "rows": file.rows, "bytes": file.bytes, "sha256": file.sha256}
-    con.execute(sa.insert(DATA_FILE).values(stage=stage, scope=scope, schema_version=file.schema_version, added_version=version, **columns))
-    rows = [
-        {"path": file.path, "stage_key": k, "rows": n, "removed_version": version if k in file.dead else None} for k, n in parts.items()
-    ]
-    con.execute(sa.insert(DATA_PART), rows)
+    """Enter files, each with how many rows every stage key has in it. Stage keys in ``file.dead`` end with this version."""
+    if not files:
+        return
+    common = {"stage": stage, "scope": scope, "added_version": version}
+    con.execute(
+        sa.insert(DATA_FILE),
+        [
+            {
+                "path": f.path,
+                "table_name": f.table,
+                "rows": f.rows,
+                "bytes": f.bytes,
+                "sha256": f.sha256,
+                "schema_version": f.schema_version,
+            }
+            | common
+            for f, _ in files
+        ],
+    )
+    con.execute(
+        sa.insert(DATA_PART),
+        [
+            {"path": f.path, "stage_key": k, "rows": n, "removed_version": version if k in f.dead else None}
+            for f, parts in files
+            for k, n in parts.items()
+        ],
+    )
 
 
 def live_keys(con: sa.Connection, paths: Sequence[str]) -> set[tuple[str, str]]:

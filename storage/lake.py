@@ -88,8 +88,7 @@ class Lake:
         with self._latch.writing("opening the lake"):
             for folder in (self._temp, self.root / "tables", self.root / "journals"):
                 durable.make_folder(folder)
-            with durable.exclusive(self.root, "the lake", wait=True):
-                self.ledger = Ledger(ledger_url or sqlite_url(self.root / "ledger.sqlite"), lake_id)
+            self.ledger = Ledger(ledger_url or sqlite_url(self.root / "ledger.sqlite"), lake_id)
         self._verified: dict[str, tuple[int, int, int]] = {}
         self._folders: set[str] = set()
 
@@ -155,8 +154,8 @@ class Lake:
                 columns = {n: getattr(commit, n) for n in ("stage_key", "stage", "subject", "scope", "status", "output_sha256", "run_id")}
                 rows_out = sum(len(r) for r in commit.rows.values())
                 con.execute(sa.insert(STAGE_RUN).values(run_number=version, rows_out=rows_out, **columns))
-                for file in files:
-                    history.add_file(con, version, file, {commit.stage_key: file.rows}, stage=commit.stage, scope=commit.scope)
+                parts = [(file, {commit.stage_key: file.rows}) for file in files]
+                history.add_files(con, version, parts, stage=commit.stage, scope=commit.scope)
                 if references:
                     con.execute(sa.insert(ARTIFACT_REF), [{"run_number": version, "sha256": s} for s in sorted(references)])
         except AlreadyDone:
@@ -209,8 +208,7 @@ class Lake:
             with self.ledger.writing() as con:
                 version = history.next_version(con, _now_us(), kind="failure", stage=stage, subject=subject, run_id=run_id)
                 con.execute(sa.insert(FAILURE).values(failure_id=failure_id, added_version=version))
-                for file in files:
-                    history.add_file(con, version, file, {failure_id: 1})
+                history.add_files(con, version, [(file, {failure_id: 1}) for file in files])
         except AlreadyDone:  # another process recorded the same one in between
             for file in files:
                 durable.remove(self.root / file.path)
@@ -252,20 +250,23 @@ class Lake:
     def write_tables(self, stage: str, tables: dict[str, pa.Table]) -> list[DataFile]:
         """Write one Parquet file for each table; durable on return, and part of no version until the ledger says so."""
         files: list[DataFile] = []
-        moves: list[tuple[Path, Path]] = []
+        paths: list[Path] = []
+        folders: dict[Path, None] = {}
         with self._latch.writing("writing Parquet files"):
             for name, table in tables.items():
                 folder = self.root / "tables" / name
                 if name not in self._folders:
                     durable.make_folder(folder)
-                    durable.fsync_folder(folder.parent)
-                    self._folders.add(name)
-                temp, sha256, size = durable.write_temp(self._temp, [arrow.parquet_bytes(table)])
+                    folders[folder.parent] = None  # another process may have made it and died before its fsync
+                temp, sha256, size = durable.write_temp(self._temp, [arrow.parquet_bytes(table)], sync=False)
                 path = folder / f"{stage}-{uuid.uuid4().hex}.parquet"
-                moves.append((temp, path))
+                durable.publish([(temp, path)], sync=False)
+                paths.append(path)
+                folders[folder] = None
                 relative = path.relative_to(self.root).as_posix()
                 files.append(DataFile(relative, name, table.num_rows, size, sha256, TABLE[name].version))
-            durable.publish(moves)
+            durable.fsync_together(paths, folders)
+            self._folders.update(tables)
         return files
 
     # -- reading ---------------------------------------------------------------------------------------------------------------

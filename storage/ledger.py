@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import QueuePool
 
-from schemas.errors import AlreadyDone, SchemaMismatch, StorageFault, StorageFull
-from storage import durable
+from schemas.errors import AlreadyDone, ConfigInvalid, SchemaMismatch, StorageFault, StorageFull
+from storage import durable, sqlite_file
 
 LEDGER_VERSION = "ledger.1"
-BUSY_S = 60
 _WRITER_LOCK = 0x776F726B  # the advisory lock of Postgres that stands for SQLite's one writer
 
 METADATA = sa.MetaData()
@@ -112,10 +113,10 @@ FAILURE = sa.Table(
 
 
 class Ledger:
-    """Transactions on the ledger's database. A connection lives as long as its transaction, so an object may cross a fork."""
+    """Transactions on the ledger's database. One connection stays open between them; an object may cross a fork."""
 
     def __init__(self, url: str, lake_id: str) -> None:
-        """Open the ledger, making its tables if there are none.
+        """Open the ledger, making its tables if there are none. Where its file may not be written it is opened for reading.
 
         Args:
             url: SQLAlchemy URL: ``sqlite:////absolute/path`` or ``postgresql+psycopg://...``.
@@ -124,24 +125,52 @@ class Ledger:
         Raises:
             StorageFault: the database cannot be opened, or is damaged.
             SchemaMismatch: it was written by another release, or belongs to another lake.
+            ConfigInvalid: the driver of the database is not installed.
         """
         self._latch = durable.Latch()
         self.is_sqlite = url.startswith("sqlite")
-        self._folder = Path(sa.make_url(url).database or "").parent if self.is_sqlite else None
-        arguments = {"timeout": BUSY_S} if self.is_sqlite else {}
-        self._engine = sa.create_engine(url, poolclass=NullPool, connect_args=arguments)
-        if self.is_sqlite:
-            sa.event.listen(self._engine, "connect", _sqlite_connect)
+        self._file = Path(sa.make_url(url).database or "") if self.is_sqlite else None
+        self._folder = self._file.parent if self._file is not None else None
+        pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": -1}
+        if self._file is not None:
+            file = self._file
+            self._engine = sa.create_engine("sqlite://", creator=lambda: sqlite_file.connect(file), **pool)
             sa.event.listen(self._engine, "begin", _sqlite_begin)
+        else:
+            try:
+                self._engine = sa.create_engine(url, pool_pre_ping=True, **pool)
+            except ImportError as error:
+                raise ConfigInvalid(
+                    "no_driver", f"the driver of the ledger is not installed: {error}", "install workprint[cluster]"
+                ) from error
+        _LEDGERS.add(self)
         with self._mapped():
             self._prepare(lake_id)
+
+    @property
+    def is_read_only(self) -> bool:
+        """The database may not be written by this process."""
+        return self._file is not None and not sqlite_file.can_write(self._file)
+
+    @property
+    def _where(self) -> str:
+        return str(self._file) if self._file is not None else self._engine.url.database or ""
+
+    def close(self) -> None:
+        """Close the connection that is kept open; the next transaction opens another."""
+        self._engine.dispose()
+
+    def _forget_connections(self) -> None:
+        """In a child process: leave the parent's connections alone, neither used nor closed."""
+        _INHERITED.append(self._engine.pool)
+        self._engine.dispose(close=False)
 
     def _prepare(self, lake_id: str) -> None:
         with self._engine.connect() as con:
             con.execution_options(reading=True)
             known = _meta(con) if sa.inspect(con).has_table("meta") else {}
         if not known:
-            with self._engine.begin() as con:
+            with self._making(), self._engine.begin() as con:
                 self._serialise(con)
                 METADATA.create_all(con)
                 if not con.execute(sa.select(META)).first():
@@ -151,6 +180,15 @@ class Ledger:
             raise SchemaMismatch("ledger_version", f"the ledger is of version {known['version']}, expected {LEDGER_VERSION}")
         if known["lake_id"] != lake_id:
             raise SchemaMismatch("foreign_ledger", "the ledger belongs to another lake", "give each lake a ledger of its own")
+
+    @contextmanager
+    def _making(self) -> Iterator[None]:
+        """One process makes the tables; the others of the machine wait for it."""
+        if self._folder is None:
+            yield
+            return
+        with durable.exclusive(self._folder, "the lake", wait=True):
+            yield
 
     def _serialise(self, con: sa.Connection) -> None:
         if not self.is_sqlite:
@@ -176,11 +214,11 @@ class Ledger:
         """
         self._latch.check()
         with self._mapped(), self._engine.connect() as con:
-            durable.hit("ledger_begin", self._engine.url.database or "")
+            durable.hit("ledger_begin", self._where)
             with con.begin() as transaction:
                 self._serialise(con)
                 yield con
-                durable.hit("ledger_commit", self._engine.url.database or "")
+                durable.hit("ledger_commit", self._where)
                 transaction.commit()
 
     @contextmanager
@@ -199,15 +237,17 @@ class Ledger:
 
     def integrity(self) -> list[str]:
         """What the database's own check finds wrong; empty is well. (Postgres checks its pages itself.)"""
-        if not self.is_sqlite:
+        if self._file is None:
             return []
         try:
-            with self._engine.connect() as con:
-                con.execution_options(reading=True)
-                found = [str(r[0]) for r in con.exec_driver_sql("pragma integrity_check").all()]
-                found += [f"foreign key: {tuple(r)}" for r in con.exec_driver_sql("pragma foreign_key_check").all()]
-        except DBAPIError as error:
-            return [str(error.orig)]
+            con = sqlite_file.connect(self._file)  # one that has no page in memory yet
+            try:
+                found = [str(r[0]) for r in con.execute("pragma integrity_check").fetchall()]
+                found += [f"foreign key: {r}" for r in con.execute("pragma foreign_key_check").fetchall()]
+            finally:
+                con.close()
+        except sqlite3.Error as error:
+            return [str(error)]
         return [f for f in found if f != "ok"]
 
 
@@ -218,12 +258,6 @@ def _meta(con: sa.Connection) -> dict[str, str]:
 def sqlite_url(path: Path) -> str:
     """SQLAlchemy URL of an SQLite file."""
     return sa.URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
-
-
-def _sqlite_connect(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None  # transactions are begun by _sqlite_begin alone
-    for pragma in ("journal_mode = wal", "synchronous = full", "foreign_keys = on"):
-        connection.execute(f"pragma {pragma}").fetchall()
 
 
 def _sqlite_begin(con: sa.Connection) -> None:
@@ -251,8 +285,25 @@ def _fault(error: DBAPIError, folder: Path | None) -> StorageFault:
         return StorageFull(
             "no_space", f"no space left for the ledger: {error.orig}", "free space on the device, then start again: it resumes"
         )
+    if primary == sqlite3.SQLITE_READONLY:
+        return StorageFault("read_only", f"the ledger may not be written: {error.orig}", "work on a copy of the lake")
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StorageFault("ledger_busy", f"the ledger was busy for over {BUSY_S} s: {error.orig}", "use Postgres for many writers")
+        return StorageFault(
+            "ledger_busy", f"the ledger was busy for over {sqlite_file.BUSY_S} s: {error.orig}", "use Postgres for many writers"
+        )
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StorageFault("ledger_damaged", f"the ledger is damaged: {error.orig}", "restore ledger.sqlite from a copy")
     return StorageFault("ledger_failed", f"the ledger refused: {error.orig}", "check the device or the database server, then start again")
+
+
+_LEDGERS: weakref.WeakSet[Ledger] = weakref.WeakSet()
+_INHERITED: list[object] = []
+"""Connections of a parent process: kept so that they are never closed here."""
+
+
+def _after_fork() -> None:
+    for ledger in _LEDGERS:
+        ledger._forget_connections()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -107,9 +107,8 @@ def _merge(lake: Lake, spec: TableSpec, groups: list[list[DataFile]]) -> tuple[i
             ended = [history.remove_file(con, version, f.path) for f in group]
             if any(ended) and live:
                 dead = tuple(sorted(set(counts) - live))
-                history.add_file(
-                    con, version, DataFile(file.path, file.table, file.rows, file.bytes, file.sha256, spec.version, dead), counts
-                )
+                entered = DataFile(file.path, file.table, file.rows, file.bytes, file.sha256, spec.version, dead)
+                history.add_files(con, version, [(entered, counts)])
                 count += 1
     durable.hit("committed", lake.root)
     return version, count

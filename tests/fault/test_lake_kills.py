@@ -24,9 +24,9 @@ PER_KILL = 3
 COMMIT_POINTS = (
     # the artifact: its bytes, its folder, its name
     *("write", "fsync", "mkdir", "fsync_folder", "fsync_folder", "rename", "fsync_folder"),
-    # the Parquet files of projects, words and stage_runs: bytes first, then all names, then each folder once
-    *(("fsync_folder", "write", "fsync") * 3),
-    *("rename", "rename", "rename", "fsync_folder", "fsync_folder", "fsync_folder"),
+    # the Parquet files of projects, words and stage_runs: bytes and names, then everything is made durable at once
+    *(("write", "rename") * 3),
+    *("fsync", "fsync", "fsync", "fsync_folder", "fsync_folder", "fsync_folder", "fsync_folder"),
     # the one transaction
     *("ledger_begin", "ledger_commit", "committed"),
 )

@@ -119,6 +119,7 @@ def test_a_ledger_that_counts_wrongly_is_found(lake: Lake) -> None:
 
 def test_a_ledger_with_damaged_pages_is_found(lake: Lake) -> None:
     path = lake.root / "ledger.sqlite"
+    lake.ledger.close()  # moves the log into the file
     data = bytearray(path.read_bytes())
     for page in range(4, len(data) // 4096):
         data[page * 4096 : page * 4096 + 64] = b"\xff" * 64
