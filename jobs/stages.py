@@ -32,6 +32,7 @@ from replay.pool import cut_pool
 from replay.runtime import Runtime
 from replay.suite import Retried, Suite
 from replay.task import build_task
+from schemas.artifact import ArtifactKind
 from schemas.canonical import digest_of, sha256_bytes
 from schemas.errors import ConfigInvalid
 from schemas.example import Example
@@ -124,6 +125,7 @@ def run_replay(
     pool = cut_pool(board, source, sandbox=shop.sandbox, store=shop.store, config=config, note=note)
     task = build_task(board, pool, config, engines, registry.digest())
     journal.parent.mkdir(parents=True, exist_ok=True)
+    shop.store.put_json(replay_settings(shop.config), ArtifactKind.OTHER)  # named by config_digest: an audit reads it back
     with tempfile.TemporaryDirectory(prefix="workprint-") as scratch:
         suite = Suite(shop.store, SnapshotStore(shop.store), shop.sandbox, engines, config, Path(scratch), note)
         plan = FaultPlan(shop.config.repair.faults)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, batch, data, single
+from jobs.cli import about, audit, batch, data, single
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
 
@@ -46,6 +46,7 @@ batch.register(app)
 single.register(app)
 data.register(app)
 about.register(app)
+audit.register(app)
 
 
 def _version(show: bool) -> None:
