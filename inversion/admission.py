@@ -1,6 +1,7 @@
 """Admission: whether a source becomes a project, by closed reasons and configured thresholds, with the figures kept.
 
-What can be told from the file alone is asked before anybody listens; the rest once the storyboard stands. ``explain`` says in words why.
+What can be told from the file alone is asked before anybody listens; the rest once the storyboard stands. :mod:`inversion.explain` says in
+words why.
 """
 
 from __future__ import annotations
@@ -76,28 +77,6 @@ def refuse_storyboard(board: Storyboard, config: AdmissionConfig) -> Rejected | 
     if len(board.shots) < config.min_shots:
         return Rejected(RejectCode.TOO_FEW_SHOTS, f"the film has {len(board.shots)} shots, at least {config.min_shots} are wanted")
     return None
-
-
-def explain(board: Storyboard, config: AdmissionConfig) -> list[str]:
-    """Why a project was admitted: one line a figure with its threshold, then one line a shot with its confidences."""
-    figures = board.admission
-    confidence = "the back end gives none" if figures.mean_confidence is None else f"{figures.mean_confidence:.2f}"
-    lines = [
-        f"narration share {figures.narration_share:.3f} (at least {config.min_narration_share:.3f})",
-        f"mean word confidence {confidence} (at least {config.min_confidence:.2f})",
-        f"speech covered by words {figures.speech_covered:.3f} (at least {config.min_speech_covered:.3f})",
-        f"language {board.language} (allowed: {', '.join(config.languages) or 'all'})",
-        f"licence {board.source.licence or 'unknown'} (allowed: {', '.join(config.licences) or 'all'})",
-        f"shots {len(board.shots)} (at least {config.min_shots})",
-        f"flags: {', '.join(figures.flags) or 'none'}",
-    ]
-    for s in board.shots:
-        shot = s.shot
-        lines.append(
-            f"shot {shot.index}: {_s(shot.start_us)} to {_s(shot.end_us)}, {shot.transition_in.value} "
-            f"(confidence {shot.cut_confidence:.2f}), {shot.end_word - shot.first_word} words (alignment {shot.alignment_confidence:.2f})"
-        )
-    return lines
 
 
 def _ignored(media: MediaInfo) -> str:

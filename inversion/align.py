@@ -92,6 +92,25 @@ def assign(
     return Assignment(tuple(edges), table.confidence(edges, scatter_us), final[count])
 
 
+def border_confidences(
+    words: Sequence[Span],
+    strength: Sequence[int],
+    shots: Sequence[Span],
+    edges: Sequence[int],
+    snap_us: int,
+    scatter_us: Sequence[int] | None = None,
+) -> tuple[float, ...]:
+    """For each inner border of shots (``len(shots) - 1`` of them) the probability that the words next to it are on the right side.
+
+    Args:
+        edges: of an :class:`Assignment`; the other arguments as in :func:`assign`.
+    """
+    count = edges[-1]
+    cuts = [s.start_us for s in shots] + [shots[-1].end_us]
+    table = _Table([w.start_us for w in words[:count]], [w.end_us for w in words[:count]], strength, cuts, snap_us)
+    return table.borders(edges, scatter_us)
+
+
 @dataclass(frozen=True, slots=True)
 class _Table:
     starts: list[int]
@@ -153,8 +172,12 @@ class _Table:
 
     def confidence(self, edges: Sequence[int], scatter_us: Sequence[int] | None) -> tuple[float, ...]:
         """For each shot the product over both of its borders."""
-        border = [1.0, *(self._border(j, edges[j], scatter_us) for j in range(1, len(self.cuts) - 1)), 1.0]
+        border = [1.0, *self.borders(edges, scatter_us), 1.0]
         return tuple(round(border[j] * border[j + 1], 4) for j in range(len(self.cuts) - 1))
+
+    def borders(self, edges: Sequence[int], scatter_us: Sequence[int] | None) -> tuple[float, ...]:
+        """Of each inner border."""
+        return tuple(self._border(j, edges[j], scatter_us) for j in range(1, len(self.cuts) - 1))
 
     def _border(self, j: int, gap: int, scatter_us: Sequence[int] | None) -> float:
         """Probability that moving the nearest word over the cut before shot j would be wrong, with normal errors of word times."""

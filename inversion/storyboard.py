@@ -42,7 +42,7 @@ AFTER_PICTURE = "after_picture"
 INTERPOLATED = "times_interpolated"
 """Flag of a sentence most of whose word times were filled in."""
 
-_SCATTER_US = {WordTiming.ALIGNED: 30_000, WordTiming.RECOGNISED: 75_000, WordTiming.SIDECAR: 100_000, WordTiming.INTERPOLATED: 250_000}
+SCATTER_US = {WordTiming.ALIGNED: 30_000, WordTiming.RECOGNISED: 75_000, WordTiming.SIDECAR: 100_000, WordTiming.INTERPOLATED: 250_000}
 """Standard deviation of word times by their source; the first two measured (docs/inversion.md), the others assumed."""
 _CLAUSE_PAUSE_US = 200_000
 _JOIN_US = 400_000
@@ -119,7 +119,9 @@ def build_storyboard(
     text = _text(spoken)
     spans = [Span(start_us=w.start_us or 0, end_us=w.end_us or 0) for w in spoken]
     film = [Span(start_us=s.start_us, end_us=s.end_us) for s in shots]
-    assignment = assign(spans, _strengths(spoken, drafts), film, config.align.snap_us, [_SCATTER_US[w.timing] for w in spoken])
+    assignment = assign(
+        spans, gap_strengths(spoken, [(d.first, d.end) for d in drafts]), film, config.align.snap_us, [SCATTER_US[w.timing] for w in spoken]
+    )
     words = _words(spoken, drafts, assignment)
     sentences = _sentences(words, drafts, text)
     weights = rarity((d.text for d in drafts), transcript.language)
@@ -195,14 +197,19 @@ def _text(words: Sequence[SpokenWord]) -> _Text:
     return _Text("".join(parts), starts)
 
 
-def _strengths(words: Sequence[SpokenWord], drafts: Sequence[SentenceDraft]) -> list[int]:
+def gap_strengths(words: Sequence[SpokenWord], sentences: Sequence[tuple[int, int]]) -> list[int]:
+    """How strong the gap before each word and after the last one is (inversion.align).
+
+    Args:
+        sentences: first and end word of each.
+    """
     out = [PLAIN] * (len(words) + 1)
     for k in range(1, len(words)):
         pause = (words[k].start_us or 0) - (words[k - 1].end_us or 0)
         if pause >= _CLAUSE_PAUSE_US or is_clause_end(words[k - 1].text):
             out[k] = CLAUSE
-    for draft in drafts:
-        out[draft.first] = out[draft.end] = SENTENCE
+    for first, end in sentences:
+        out[first] = out[end] = SENTENCE
     return out
 
 

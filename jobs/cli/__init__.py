@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, audit, batch, data, single
+from jobs.cli import about, agents, audit, batch, data, single
+from jobs.cli import explain as explaining
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
 
@@ -45,8 +46,10 @@ Exit status: 0 all good, 1 our fault (the message says what to do),
 batch.register(app)
 single.register(app)
 data.register(app)
+agents.register(app)
 about.register(app)
 audit.register(app)
+explaining.register(app)
 
 
 def _version(show: bool) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inversion.admission import explain, refuse_item, refuse_media, refuse_storyboard, refuse_transcript
+from inversion.admission import refuse_item, refuse_media, refuse_storyboard, refuse_transcript
 from inversion.config import AdmissionConfig, InversionConfig
 from inversion.interchange import from_otio, from_srt, public_json, to_otio, to_srt
 from inversion.rows import storyboard_rows
@@ -332,9 +332,3 @@ def test_what_is_no_narrated_film_is_refused_before_anybody_listens(info: MediaI
     refused = refuse_media(info, InversionConfig())
     assert refused is not None
     assert refused.code is code
-
-
-def test_an_admitted_project_is_explained_in_figures() -> None:
-    text = explain(board(TALK, THREE), AdmissionConfig())
-    assert text[0] == "narration share 0.400 (at least 0.050)"
-    assert text[-1] == "shot 2: 6.00 s to 10.00 s, dissolve (confidence 0.90), 0 words (alignment 1.00)"
