@@ -11,6 +11,7 @@ from typing import Any
 
 from evaluation.quality import rule_quality
 from inversion.invert import invert
+from jobs import models
 from jobs.config import WorkprintConfig
 from materialize.examples import materialize
 from materialize.rows import example_rows, trajectory_rows
@@ -26,6 +27,8 @@ from replay.build_engines import build_engines
 from replay.engines import Engines
 from replay.episode import run_episode
 from replay.policies.base import Policy
+from replay.policies.chat import ChatPolicy
+from replay.policies.mixed import MixedPolicy
 from replay.policies.recorded import RecordedPolicy
 from replay.policies.scripted import ScriptedPolicy
 from replay.pool import cut_pool
@@ -149,6 +152,7 @@ def trajectory_done(trajectory: Trajectory, store: ArtifactStore) -> Done[Trajec
     rows = trajectory_rows(trajectory, final_state=final, quality=quality.end, trajectory_sha256=digest)
     kept = {row["sha256"] for row in rows["artifacts"]} | {row["snapshot_sha256"] for row in rows["snapshots"]}
     kept |= {c.context_sha256 for c in trajectory.calls}
+    kept |= {c.output.reply for c in trajectory.calls if c.output.reply is not None}
     return Done(trajectory, rows, tuple(sorted(kept)))
 
 
@@ -172,4 +176,14 @@ def _policy(shop: Workshop, board: Storyboard) -> Policy:
         if settings.recording is None:
             raise ConfigInvalid("no_recording", "replay.policy.name is 'recorded' but replay.policy.recording names no trajectory artifact")
         return RecordedPolicy(Trajectory.model_validate_json(shop.store.read(settings.recording)))
-    return ScriptedPolicy(board, settings.seed, shop.config.replay, ScriptedCritic())
+    if settings.name == "chat":
+        return _chat("teacher" if settings.student is None else "student", shop)
+    scripted = ScriptedPolicy(board, settings.seed, shop.config.replay, ScriptedCritic())
+    if settings.name == "mixed":
+        teacher = scripted if settings.teacher is None else _chat("teacher", shop)
+        return MixedPolicy(teacher, _chat("student", shop), settings.turns, settings.seed)
+    return scripted
+
+
+def _chat(part: models.Part, shop: Workshop) -> ChatPolicy:
+    return ChatPolicy(models.model(part, shop.config), shop.store, owner=part, seed=shop.config.replay.policy.seed)

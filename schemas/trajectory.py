@@ -65,6 +65,7 @@ class RoleOutput(Frozen):
     tool: str | None = None
     arguments_json: str | None = None
     provenance: Provenance
+    text_known: bool = Field(default=True, description="false where an outside agent made the call and its own words were not seen")
     reason: str = Field(default="", description="why a program chose this; never shown to a model")
     usage: dict[str, int] = Field(default_factory=dict, description="prompt_tokens, completion_tokens, cost_microusd where they are known")
     reply: Sha256 | None = Field(default=None, description="artifact: schemas.reply.ModelReply, where a model endpoint answered")
