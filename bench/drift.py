@@ -204,9 +204,10 @@ def measure(minutes: float, rate: Rate, sandbox: Sandbox, keep: Path | None) -> 
     slope = float(np.polyfit(at, off, 1)[0])
     minute = [f"{off[int(np.argmin(np.abs(at - m)))]:+.1f}" for m in (0, minutes / 2, minutes)]
     frame_ms = 1000 * rate.den / rate.num
+    longer = (manifest["sound"]["duration_us"] - manifest["picture"]["duration_us"]) / 1000
     line = (
         f"| {rate.num}/{rate.den} | {len(apart)} | {manifest['picture']['duration_us'] / 1e6:.2f} | {', '.join(minute)} | "
-        f"{off.min():+.1f} to {off.max():+.1f} | {slope:+.3f} | {(manifest['sound']['duration_us'] - manifest['picture']['duration_us']) / 1000:+.1f} | "
+        f"{off.min():+.1f} to {off.max():+.1f} | {slope:+.3f} | {longer:+.1f} | "
         f"{manifest['sound']['drift_us']} | {'yes' if report.passed else 'no'} | {time.perf_counter() - began:.0f} |"
     )
     return line, bool(np.abs(off).max() < frame_ms) and report.passed

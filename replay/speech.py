@@ -5,6 +5,7 @@ Owns how each engine is reached. Sound that comes from outside this program (a s
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from replay.config import SpeechConfig
 from replay.engines import Samples, SpeechEngine
 from replay.kokoro import KokoroSpeech
 from replay.sound import fade_edges, trim_silence
+from replay.speech_forms import spoken
 from replay.speech_text import is_speakable, plain
 from schemas.canonical import sha256_bytes
 from schemas.errors import ConfigInvalid, EndpointFailed, EngineMissing, ToolFailed
@@ -61,7 +63,7 @@ class FliteSpeech:
     """flite's small English voices through ffmpeg: hundreds of times faster than real time, and sounds like it."""
 
     name = "flite"
-    version = "1"
+    version = "2"
     languages: tuple[str, ...] = ("en",)
     voices = ("awb", "kal", "kal16", "rms", "slt")
 
@@ -83,7 +85,7 @@ class FliteSpeech:
 
     def speak(self, text: str, language: str, voice: str, speed: float) -> tuple[Samples, int]:
         """Speak one text at 16 kHz. The text travels in a file. Raises ToolFailed."""
-        words = unicodedata.normalize("NFKD", plain(text)).encode("ascii", "ignore").decode()
+        words = unicodedata.normalize("NFKD", spoken(plain(text), "en")).encode("ascii", "ignore").decode()
         if not is_speakable(words):
             return np.zeros(0, np.float32), 16_000
         tempo = () if speed == 1.0 else ("-af", f"atempo={speed:.3f}")
@@ -102,6 +104,9 @@ class EndpointSpeech:
     max_bytes = 64 * MIB
     attempts = 3
     timeout_s = 120.0
+    """For one answer as a whole, however slowly it drips."""
+    longest_wait_s = 30.0
+    """What a server asks us to wait (Retry-After) is kept up to this."""
 
     def __init__(self, url: str, model: str, sandbox: Sandbox, *, wait_s: float = 1.0) -> None:
         """Talk to a server.
@@ -154,18 +159,55 @@ class EndpointSpeech:
             headers["Authorization"] = f"Bearer {key}"
         request = urllib.request.Request(self._url, data=body, headers=headers, method="POST")  # noqa: S310 - scheme checked above
         for attempt in range(1, self.attempts + 1):
+            wait_s = self._wait_s * 2 ** (attempt - 1)
             try:
-                with urllib.request.urlopen(request, timeout=self.timeout_s) as response:  # noqa: S310
-                    data: bytes = response.read(self.max_bytes + 1)
-                if len(data) > self.max_bytes:
-                    raise EndpointFailed("answer_too_large", f"the server sent more than {self.max_bytes} bytes")
-                return data
+                data = self._answer(request)
+                if is_cut(data):
+                    message = f"{self._url} sent a WAV file that ends before its sound does"
+                else:
+                    return data
             except urllib.error.HTTPError as error:
                 message = f"{self._url} answered {error.code}"
                 if error.code not in (408, 425, 429) and error.code < 500:
                     raise EndpointFailed("refused", message, "check the model, the voice and the key") from error
-            except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-                message = f"{self._url} cannot be reached: {error}"
+                wait_s = max(wait_s, min(_seconds(error.headers.get("Retry-After")), self.longest_wait_s))
+            except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
+                message = f"{self._url} cannot be reached: {error or type(error).__name__}"
             if attempt < self.attempts:
-                time.sleep(self._wait_s * 2 ** (attempt - 1))
+                time.sleep(wait_s)
         raise EndpointFailed("no_answer", f"{message} ({self.attempts} attempts)", "check that the server runs")
+
+    def _answer(self, request: urllib.request.Request) -> bytes:
+        """The body of one answer. Raises TimeoutError when it is not there in time, EndpointFailed when it is too large."""
+        until = time.monotonic() + self.timeout_s
+        parts: list[bytes] = []
+        with urllib.request.urlopen(request, timeout=self.timeout_s) as response:  # noqa: S310
+            size = 0
+            while part := response.read1(1 << 16):
+                parts.append(part)
+                size += len(part)
+                if size > self.max_bytes:
+                    raise EndpointFailed("answer_too_large", f"the server sent more than {self.max_bytes} bytes")
+                if time.monotonic() > until:
+                    raise TimeoutError(f"no whole answer within {self.timeout_s:g} s")
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
+        return b"".join(parts)
+
+
+def is_cut(data: bytes) -> bool:
+    """A WAV file whose header promises more sound than is there. Streamed files, which promise nothing (0 or all ones), are not cut."""
+    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+        return False
+    at = 12
+    while at + 8 <= len(data):
+        name, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
+        if name == b"data":
+            return 0 < size < 0x7FFF_0000 and at + 8 + size > len(data)
+        at += 8 + size + size % 2
+    return True
+
+
+def _seconds(text: str | None) -> float:
+    """A Retry-After in seconds; 0 for none and for dates."""
+    return float(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 6 else 0.0

@@ -1,6 +1,6 @@
-"""Text on its way to a voice: sentences, speakable or not, runs of one script, figures that voices misread.
+"""Text on its way to a voice: sentences, speakable or not, runs of one script.
 
-Owns the splitting. Must not know engines.
+Owns the splitting; how figures and signs are spoken is in replay.speech_forms. Must not know engines.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Literal
 _ENDS = re.compile(r"(?<=[.!?…])[\"')\]”’»]*\s+|(?<=[。！？；!?])[”』」）]*(?=\S)|\n+")
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|No|vs|etc|e\.g|i\.e|approx|Fig|Inc|Ltd|Co)|\b[A-Z])\.$")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f0-9'’.&+-]*(?:\s+[A-Za-z\u00c0-\u024f][A-Za-z\u00c0-\u024f0-9'’.&+-]*)*")
-_MONEY = re.compile(r"([$€£])\s?(\d[\d,]*(?:\.\d+)?)\s+(thousand|million|billion|trillion)\b")
-_COINS = {"$": "dollars", "€": "euros", "£": "pounds"}
 
 SHORT = 24
 """Shorter sentences are spoken together with a neighbour: voices are unsteady on very short input."""
@@ -34,9 +32,8 @@ def is_speakable(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """NFC, one space for white space, amounts of money in the order they are spoken ($3 million -> 3 million dollars)."""
-    tidy = " ".join(unicodedata.normalize("NFC", text).split())
-    return _MONEY.sub(lambda m: f"{m.group(2)} {m.group(3)} {_COINS[m.group(1)]}", tidy)
+    """NFC, one space for white space."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def spoken_length(text: str) -> int:

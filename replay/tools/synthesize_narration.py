@@ -63,7 +63,13 @@ class SynthesizeNarration:
         with ThreadPoolExecutor(WORKERS) as pool:
             tracks = dict(zip(shots, pool.map(one, shots), strict=True))
         bad = tuple(
-            Blocker(code=BlockerCode.PRODUCT_REJECTED, subject=f"shot:{sid}", message=f"the track of {sid} was refused: {track.problem}")
+            Blocker(
+                code=BlockerCode.PRODUCT_REJECTED,
+                subject=f"shot:{sid}",
+                message=f"the track of {sid} was refused: {track.problem}",
+                needs=(Fact.NARRATION.value,),
+                remedies=(self.contract.name,),
+            )
             for sid, track in tracks.items()
             if track.problem is not None
         )
