@@ -72,6 +72,8 @@ class Slot:
     description: str
     max_chars: int
     required: bool = True
+    form: Literal["text", "percent", "question", "sentence", "time"] = "text"
+    """What kind of text it takes. Only 'percent' is enforced; the others say what the layout is made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class Template:
     duration_us: int
     digest: str
     """sha256 over all files of the template."""
+    about: str = ""
+    """What it is good for, in a few words: the choice between several templates of a kind is the generator's."""
 
 
 class TextReader(Protocol):

@@ -128,7 +128,8 @@ class FitGroup:
     each: bool = False
 
     def fit(self, texts: Sequence[str], shape: Shape, canvas: tuple[float, float]) -> float | None:
-        """Largest size in units at which the texts fit, None if the smallest is too large.
+        """Largest size in units at which the texts fit, None if the smallest is too large. A size at which no word has to be broken is
+        preferred to a larger one.
 
         Args:
             canvas: width and height of the canvas in units.
@@ -137,17 +138,22 @@ class FitGroup:
         height = self.box[shape][1] * canvas[1]
         han = any(has_han(t) for t in texts)
         line = self.line * (1.1 if han else 1.0)
+        bold = self.weight >= 600
+        longest = max((width_em(piece.rstrip(" "), bold=bold) for t in texts for piece in _pieces(t)), default=0.0)
+        largest = None
         steps = round((self.size[0] - self.size[1]) / _STEP)
         for i in range(steps + 1):
             size = round(self.size[0] - i * _STEP, 2)
-            lines = [line_count(t, width / size, bold=self.weight >= 600) for t in texts]
+            lines = [line_count(t, width / size, bold=bold) for t in texts]
             if self.each:
                 tallest = max(lines, default=0) * line * size
             else:
                 tallest = (sum(lines) * line + max(0, len(texts) - 1) * self.gap) * size
             if tallest <= height:
-                return size
-        return None
+                largest = largest or size
+                if longest * size <= width:
+                    return size
+        return largest
 
 
 def shape_of(width: int, height: int) -> Shape:

@@ -30,6 +30,8 @@ _SCALES = {
 }  # fmt: skip
 _FIGURE = re.compile(r"(-?\d[\d,\u00a0 ]*(?:\.\d+)?)\s*([A-Za-z]+|[千万萬亿億])?")
 
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|percent|per cent)|百分之\s*(\d+(?:\.\d+)?)", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class PackTemplate:
@@ -40,6 +42,10 @@ class PackTemplate:
     band: dict[Shape, tuple[float, float]] | None
     """Size of a template that is no full frame: share of the canvas width, and height in units of a hundredth of its short side."""
     bars: int
+    count: tuple[str, ...]
+    """Slots of which there are as many as the fill has entries; the layout depends on how many."""
+    share: str | None
+    """Slot whose percentage is drawn."""
 
     def size(self, width: int, height: int) -> tuple[int, int]:
         """Pixels of the rendered graphic on a canvas of ``width`` x ``height``; both even."""
@@ -64,6 +70,7 @@ def load_pack() -> dict[str, PackTemplate]:
             slots=tuple(Slot(**slot) for slot in spec["slots"]),
             duration_us=spec["duration_us"],
             digest=digest_of({name: sha256_bytes(data) for name, data in files.items()}),
+            about=spec["about"],
         )
         groups = tuple(
             FitGroup(
@@ -84,6 +91,8 @@ def load_pack() -> dict[str, PackTemplate]:
             groups=groups,
             band=None if band is None else {cast(Shape, s): (b[0], b[1]) for s, b in band.items()},
             bars=spec.get("bars", 0),
+            count=tuple(spec.get("count", ())),
+            share=spec.get("share"),
         )
     return out
 
@@ -110,6 +119,15 @@ def figure(text: str) -> float | None:
         return None
     number = float(re.sub(r"[,\u00a0 ]", "", match.group(1)))
     return number * _SCALES.get((match.group(2) or "").lower(), 1.0)
+
+
+def percent(text: str) -> float | None:
+    """The share that a percentage from 0 to 100 names (``45%``, ``12.5 per cent``, ``百分之30``); None for any other text."""
+    match = _PERCENT.fullmatch(text.strip())
+    if match is None:
+        return None
+    value = float(match.group(1) or match.group(2))
+    return value if 0 <= value <= 100 else None
 
 
 def _broken(subject: str, message: str) -> Blocker:
@@ -149,6 +167,8 @@ def check_fill(
         if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn") and c not in "\n\t" for c in text):
             out.append(_broken(subject, "the text holds control, invisible or unassigned characters"))
         tidy = clean({slot_name: text}).get(slot_name, "")
+        if tidy and slot.form == "percent" and percent(tidy) is None:
+            out.append(_broken(subject, f"'{tidy[:40]}' is no percentage from 0% to 100%"))
         if len(tidy) > slot.max_chars:
             out.append(_broken(subject, f"{len(tidy)} characters, at most {slot.max_chars}"))
     tidy_slots = clean(slots)
@@ -188,17 +208,25 @@ def room(entry: PackTemplate, slot: Slot, width: int, height: int, *, han: bool)
     Args:
         han: the text is written in Han characters.
     """
+    return _room(entry.template.name, slot.name, width, height, han)
+
+
+@lru_cache(maxsize=8192)
+def _room(name: str, slot_name: str, width: int, height: int, han: bool) -> int:
+    entry = load_pack()[name]
+    slot = next(s for s in entry.template.slots if s.name == slot_name)
     group = next((g for g in entry.groups if slot.name in g.slots), None)
     if group is None:
         return slot.max_chars
     share = 1 if group.each else len(group.slots)
+    shape, short = shape_of(width, height), min(width, height)
+    w, h = entry.size(width, height)
+    canvas = (w * 100 / short, h * 100 / short)
     low, high = 1, slot.max_chars
     while low < high:
         n = (low + high + 1) // 2
         text = "山" * n if han else ("mountain " * (n // 9 + 1))[:n]
-        short = min(width, height)
-        w, h = entry.size(width, height)
-        if group.fit([text] * share, shape_of(width, height), (w * 100 / short, h * 100 / short)) is None:
+        if group.fit([text] * share, shape, canvas) is None:
             high = n - 1
         else:
             low = n
@@ -211,7 +239,9 @@ def fitted(entry: PackTemplate, slots: Mapping[str, str], width: int, height: in
 
 
 def bar_shares(entry: PackTemplate, slots: Mapping[str, str]) -> dict[int, float]:
-    """Length of each bar of a chart in percent of the longest."""
+    """Length of each bar of a chart in percent of the longest; of a dial, the share itself as number 1."""
+    if entry.share is not None:
+        return {1: percent(slots[entry.share]) or 0.0}
     values = {i: figure(slots[f"value{i}"]) or 0.0 for i in range(1, entry.bars + 1) if f"value{i}" in slots}
     top = max(values.values(), default=0.0)
     return {i: round(100 * v / top, 2) if top > 0 else 0.0 for i, v in values.items()}

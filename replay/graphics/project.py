@@ -15,6 +15,7 @@ from pathlib import Path
 from replay.graphics.fonts import choose_fonts
 from replay.graphics.layout import has_han, shape_of
 from replay.graphics.pack import PACK, PackTemplate, bar_shares, clean, fitted
+from replay.graphics.theme import DEFAULT, Theme
 
 _TOKEN = re.compile(r"@@([A-Z]+)@@")
 _SLOT = re.compile(r"[ \t]*<!--slot:(\w+)-->(.*?)<!--end:\1-->\n?", re.DOTALL)
@@ -40,7 +41,7 @@ def build_project(
     height: int,
     language: str,
     font_folders: Mapping[str, Path],
-    rate: int = 30,
+    theme: Theme = DEFAULT,
     as_defaults: bool = False,
 ) -> CardProject:
     """Assemble the project of one fill. Call ``check_fill`` first.
@@ -50,9 +51,9 @@ def build_project(
         height: canvas height in pixels.
         language: language tag of the film; decides the page's ``lang``.
         font_folders: family name to the folder of its font package.
-        rate: frames per second of the graphic.
-        as_defaults: write the texts into the page's declared defaults too; only for the renderer's own ``check`` command,
-            which looks at defaults.
+        theme: colours of the film.
+        as_defaults: write the texts into the page's declared defaults too; only for tools that look at defaults
+            (:mod:`replay.graphics.conformance`).
     """
     template = entry.template
     texts = clean(slots)
@@ -73,13 +74,15 @@ def build_project(
         "NAME": template.name,
         "FONTS": "\n".join(font.face(font.path.name) for font in fonts),
         "UNIT": f"{min(width, height) / 100:g}",
+        "THEME": theme.css(),
+        "COUNT": str(sum(1 for name in entry.count if name in texts)),
         "SIZES": " ".join(sizes),
         "STYLE": style.replace("@@FAMILIES@@", ", ".join(families)),
         "SHAPE": shape_of(width, height),
         "SCRIPT": "han" if any(has_han(t) for t in texts.values()) else "latin",
         "WIDTH": str(card_width),
         "HEIGHT": str(card_height),
-        "FPS": str(rate),
+        "FPS": "30",
         "SECONDS": f"{template.duration_us / 1_000_000:g}",
     }
     values["BODY"] = body.replace("@@SECONDS@@", values["SECONDS"])

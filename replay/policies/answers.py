@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from replay.policies.board import Board, Piece
+from replay.policies.casting import choose
 from replay.policies.reflection import sharpen
 from schemas.errors import ConfigInvalid
 from schemas.storyboard import BoardShot
@@ -40,8 +41,9 @@ def clipped(text: str, limit: int) -> str:
 class Generator:
     """Answers generator requests."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, seed: int = 0) -> None:
         self.board = board
+        self.seed = seed
 
     def answer(self, view: View) -> dict[str, Any]:
         """The content asked for.
@@ -157,7 +159,10 @@ class Generator:
             if "shot_id" not in row:
                 continue
             shot = self._shot(view, row["shot_id"])
-            template = next((t for t in templates if t["kind"] == row.get("kind")), templates[0])
+            kind = str(row.get("kind", ""))
+            spotlight = shot.spotlight if shot is not None else None
+            meant = spotlight.slots if spotlight is not None and spotlight.kind.value == kind and attempt == 1 else {}
+            template = choose(templates, kind, meant, self.seed, row["shot_id"])
             slots = self._slots(row, shot, template, shrink, plain=attempt > 1)
             fills.append({"shot_id": row["shot_id"], "template": template["template"], "slots": slots})
         return {"fills": fills}

@@ -57,7 +57,7 @@ class ScriptedPolicy:
         self.config = config
         self.traits = agenda.Traits.of(seed)
         self._board = Board(storyboard)
-        self._generator = Generator(self._board)
+        self._generator = Generator(self._board, seed)
         self._critic = critic
 
     def act(self, context: RoleContext) -> RoleOutput:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from replay import facts
 from replay.contents import FillItem, Fills, content_schema
 from replay.graphics.pack import PackTemplate, check_fill, clean, load_pack, room
-from replay.graphics.project import build_project
-from replay.graphics.render import RATE, font_folders, render_card, renderer_version
+from replay.graphics.project import CardProject, build_project
+from replay.graphics.render import Drawing, draw_clips, faults, font_folders, renderer_version
+from replay.graphics.theme import theme_of
 from replay.measured import measured_video
 from replay.scope import SHOTS_ARG, scope_blockers, selected
 from replay.state import shot_change
@@ -24,7 +27,7 @@ from schemas.state import Change, Decoration, ProductionState
 
 PART_SHOTS = 12
 """Spotlight shots in one request."""
-PROFILE = "card.1"
+PROFILE = "card.2"
 """Version of assembly and encoding; part of every graphic's key."""
 MAX_BLACK = 0.9
 
@@ -44,6 +47,7 @@ class DecorateSpotlights:
             "the template exists and shows the planned kind",
             "every slot text is declared, within its length, and fits the layout on this canvas",
             "every character has a glyph in the pack's fonts",
+            "every text stands whole inside its safe area and clear of the others, as drawn",
             "the drawn clip decodes with the template's size and exact number of frames, and is not black",
         ),
         wall_s=1800,
@@ -101,17 +105,23 @@ class DecorateSpotlights:
     def execute(self, state: ProductionState, arguments: Arguments, given: Contents, env: ToolEnv) -> Product | Refusal:
         """Draw every fill that the store does not hold yet, and verify the clips."""
         fills = {f.shot_id: f for content in given for f in Fills.model_validate(content).fills}
+        cards: list[_Card] = []
+        for sid in _chosen(state, arguments):
+            card = _card(state, sid, fills[sid], env)
+            if isinstance(card, Blocker):
+                return Refusal((card,))
+            cards.append(card)
+        refs = _drawn(state, cards, env)
+        if isinstance(refs, tuple):
+            return Refusal(refs)
         changes: list[Change] = []
         artifacts: list[ArtifactRef] = []
         rows: list[dict[str, Any]] = []
-        for sid in _chosen(state, arguments):
-            made = _draw(state, sid, fills[sid], env)
-            if isinstance(made, Blocker):
-                return Refusal((made,))
-            changes.append(shot_change(sid, "decoration", made))
+        for card in cards:
+            made = _decoration(state, card, refs[card.key], env)
+            changes.append(shot_change(card.shot_id, "decoration", made))
             artifacts.append(made.ref)
-            rows.append({"shot": sid, "template": made.template, "slots": sorted(made.slots), "ms": made.duration_us // 1000})
-            env.note(f"{sid}: {made.template} drawn")
+            rows.append({"shot": card.shot_id, "template": made.template, "slots": sorted(made.slots), "ms": made.duration_us // 1000})
         return Product(
             changes=tuple(changes), results={"drawn": len(rows), "graphics": rows[:24]}, artifacts=tuple(dict.fromkeys(artifacts))
         )
@@ -141,45 +151,84 @@ def _offer(entry: PackTemplate, state: ProductionState) -> dict[str, Any]:
     han = task.language.startswith("zh")
     slots = [
         {"name": s.name, "is": s.description, "max_chars": room(entry, s, task.width, task.height, han=han), "required": s.required}
+        | ({} if s.form == "text" else {"form": s.form})
         for s in t.slots
     ]
-    return {"template": t.name, "kind": t.kind.value, "placement": t.placement, "slots": slots}
+    return {"template": t.name, "kind": t.kind.value, "about": t.about, "placement": t.placement, "slots": slots}
 
 
-def _draw(state: ProductionState, sid: str, fill: FillItem, env: ToolEnv) -> Decoration | Blocker:
-    """The verified graphic of one shot; out of the store when the same was drawn before."""
+@dataclass(frozen=True, slots=True)
+class _Card:
+    """One graphic to be made: its project and the key that it is kept under."""
+
+    shot_id: str
+    entry: PackTemplate
+    slots: dict[str, str]
+    project: CardProject
+    key: str
+
+
+def _card(state: ProductionState, sid: str, fill: FillItem, env: ToolEnv) -> _Card | Blocker:
+    """The project of one fill, or why it cannot be drawn."""
     task = state.film.task
-    entry = load_pack()[fill.template]
-    template, slots = entry.template, clean(fill.slots)
+    entry, slots, theme = load_pack()[fill.template], clean(fill.slots), theme_of(task.pool)
     project = build_project(
-        entry, slots, width=task.width, height=task.height, language=task.language, font_folders=font_folders(), rate=RATE
+        entry, slots, width=task.width, height=task.height, language=task.language, font_folders=font_folders(), theme=theme
     )
     if project.missing:
         shown = " ".join(f"{c} (U+{ord(c):04X})" for c in project.missing[:6])
         return _broken(f"slots of {sid}", f"the pack's fonts have no glyph for {shown}; write it without")
     key = digest_of(
         [
-            "decoration", PROFILE, template.digest, slots, task.language.split("-")[0], task.width, task.height,
+            "decoration", PROFILE, entry.template.digest, slots, theme.css(), task.language.split("-")[0], task.width, task.height,
             task.frame_rate.num, task.frame_rate.den, renderer_version(env.sandbox),
         ]
     )  # fmt: skip
-    ref = env.store.recall(key)
-    if ref is None:
-        folder = Path(env.workdir) / f"card-{sid}"
+    return _Card(sid, entry, slots, project, key)
+
+
+def _drawn(state: ProductionState, cards: Sequence[_Card], env: ToolEnv) -> dict[str, ArtifactRef] | tuple[Blocker, ...]:
+    """The clips by key: out of the store, else drawn now, equal graphics once. What was drawn well is kept even if another text does not
+    fit."""
+    known = {card.key: env.store.recall(card.key) for card in cards}
+    fresh = list({card.key: card for card in cards if known[card.key] is None}.values())
+    refs = {key: ref for key, ref in known.items() if ref is not None}
+    problems: list[Blocker] = []
+    if fresh:
+        folder = Path(env.workdir) / "cards"
         folder.mkdir()
-        file = render_card(project, template.duration_us, task.frame_rate, env.sandbox, folder)
-        ref = env.store.put_file(file, ArtifactKind.DECORATION, "video/mp4")
-        env.store.remember(key, ref)
+        projects = [(card.project, card.entry.template.duration_us) for card in fresh]
+        for card, drawing in zip(fresh, draw_clips(projects, state.film.task.frame_rate, env.sandbox, folder), strict=True):
+            misfits = _misfits(card, drawing)
+            problems += misfits
+            if not misfits and drawing.clip is not None:
+                refs[card.key] = env.store.put_file(drawing.clip, ArtifactKind.DECORATION, "video/mp4")
+                env.store.remember(card.key, refs[card.key])
+                env.note(f"{card.shot_id}: {card.entry.template.name} drawn")
+    return tuple(problems) or refs
+
+
+def _misfits(card: _Card, drawing: Drawing) -> list[Blocker]:
+    if drawing.refused:
+        raise ToolFailed("card_reached_out", f"the page of {card.shot_id} asked for {drawing.refused[0]}; a page asks for nothing")
+    found = faults(drawing, card.entry, (card.project.width, card.project.height))
+    return [_broken(f"slots of {card.shot_id}", f"the text of {slot} is {why}; make it shorter") for slot, why in found]
+
+
+def _decoration(state: ProductionState, card: _Card, ref: ArtifactRef, env: ToolEnv) -> Decoration:
+    """The verified graphic of one shot."""
+    task, template = state.film.task, card.entry.template
     m = measured_video(ref, env.store, env.sandbox)
     frames = task.frame_rate.frame_at(template.duration_us)
-    if (m.width, m.height, m.frames) != (project.width, project.height, frames) or m.black_share > MAX_BLACK:
+    if (m.width, m.height, m.frames) != (card.project.width, card.project.height, frames) or m.black_share > MAX_BLACK:
         seen = f"{m.frames} frames of {m.width}x{m.height}, {m.black_share:.0%} black"
-        raise ToolFailed("card_wrong", f"the graphic of {sid} has {seen}; expected {frames} of {project.width}x{project.height}")
+        expected = f"{frames} of {card.project.width}x{card.project.height}"
+        raise ToolFailed("card_wrong", f"the graphic of {card.shot_id} has {seen}; expected {expected}")
     return Decoration(
         ref=ref,
         template=template.name,
         template_digest=template.digest,
-        slots=slots,
+        slots=card.slots,
         placement=template.placement,
         duration_us=m.duration_us,
         width=m.width,

@@ -11,16 +11,17 @@ from media.assets import asset
 from media.frames import grab_frames
 from media.probe import probe
 from media.sandbox import open_sandbox
+from replay.graphics.conformance import check_card
 from replay.graphics.pack import load_pack
 from replay.graphics.project import build_project
-from replay.graphics.render import check_card, font_folders
+from replay.graphics.render import font_folders
 from replay.measured import measured_video
 from replay.tool import Refusal
 from replay.tools import compose_timeline, decorate_spotlights, render_shots, retrieve_visuals, search_music, synthesize_narration
 from schemas.blocker import BlockerCode
 from schemas.errors import EngineMissing
+from tests.replay.cards import CHINESE, ENGLISH
 from tests.replay.studio import Studio, queries
-from tests.replay.test_graphics import GOOD
 
 DECORATE = decorate_spotlights.TOOL
 SPOTS = {"s001": "title", "s003": "number"}
@@ -49,7 +50,7 @@ def test_the_generator_sees_the_templates_of_the_planned_kinds(studio: Studio) -
     request = DECORATE.need(studio.planned(spotlights=SPOTS), {"shots": "missing"}, (), studio.env())
     assert request is not None
     assert [row["shot_id"] for row in request.evidence["shots"]] == ["s001", "s003"]
-    assert [t["template"] for t in request.evidence["templates"]] == ["number", "title"]
+    assert [t["template"] for t in request.evidence["templates"]] == ["chapter", "definition", "dial", "number", "question", "title"]
 
 
 def test_shots_without_a_spotlight_have_nothing_to_decorate(studio: Studio) -> None:
@@ -108,7 +109,7 @@ def test_a_hostile_text_is_shown_as_it_stands_and_reaches_the_film(studio: Studi
     fresh, _ = studio.run(DECORATE, state, {"shots": "all"}, (fills,))
     assert fresh.shots["s001"].decoration == drawn
     monkeypatch.undo()
-    monkeypatch.setattr(decorate_spotlights, "render_card", lambda *_a: pytest.fail("it was drawn again"))
+    monkeypatch.setattr(decorate_spotlights, "draw_clips", lambda *_a: pytest.fail("it was drawn again"))
     again, _ = studio.run(DECORATE, state, {"shots": "all"}, (fills,))
     assert again.shots["s001"].decoration == drawn
 
@@ -121,14 +122,25 @@ def test_a_hostile_text_is_shown_as_it_stands_and_reaches_the_film(studio: Studi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "size"),
-    [(name, (1280, 720)) for name in sorted(GOOD)] + [(n, s) for n in ("chart", "comparison", "list") for s in ((720, 1280), (720, 720))],
-)
-def test_the_renderer_finds_no_fault_in_a_filled_template(name: str, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("name", ["columns", "dial", "line", "lower_third", "question", "tiles", "versus"])
+def test_the_hyperframes_cli_finds_no_fault_in_a_filled_template(name: str) -> None:
+    judge(name, "en", (1280, 720))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", sorted(ENGLISH))
+@pytest.mark.parametrize("size", [(1280, 720), (720, 1280), (720, 720), (960, 720)])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_hyperframes_cli_finds_no_fault_in_any_template(name: str, size: tuple[int, int], language: str) -> None:
+    judge(name, language, size)
+
+
+def judge(name: str, language: str, size: tuple[int, int]) -> None:
     needs_renderer()
-    entry = load_pack()[name]
-    project = build_project(entry, GOOD[name], width=size[0], height=size[1], language="en", font_folders=font_folders(), as_defaults=True)
+    texts = (CHINESE if language == "zh" else ENGLISH)[name]
+    project = build_project(
+        load_pack()[name], texts, width=size[0], height=size[1], language=language, font_folders=font_folders(), as_defaults=True
+    )
     report = check_card(project, open_sandbox())
     found = [f for part in ("lint", "runtime", "layout", "motion", "contrast") for f in report[part]["findings"]]
     assert (report["ok"], [(f["code"], f.get("selector"), f.get("message")) for f in found if f["severity"] != "info"]) == (True, [])

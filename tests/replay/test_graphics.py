@@ -8,23 +8,14 @@ from pathlib import Path
 import pytest
 
 from replay.graphics.fonts import choose_fonts
-from replay.graphics.layout import line_count, shape_of, width_em
-from replay.graphics.pack import bar_shares, check_fill, clean, figure, fitted, load_pack, load_templates, room
+from replay.graphics.layout import FitGroup, line_count, shape_of, width_em
+from replay.graphics.pack import bar_shares, check_fill, clean, figure, fitted, load_pack, load_templates, percent, room
 from replay.graphics.project import build_project
 from schemas.blocker import BlockerCode
 from schemas.storyboard import SpotlightKind
+from tests.replay.cards import ENGLISH as GOOD
 
 CANVASES = ((1280, 720), (960, 720), (720, 1280), (720, 720), (320, 180))
-
-GOOD: dict[str, dict[str, str]] = {
-    "title": {"title": "The bridge", "subtitle": "A story of steel"},
-    "lower_third": {"title": "Anna Keller", "subtitle": "Engineer"},
-    "number": {"value": "12 million", "label": "dollars were spent"},
-    "list": {"heading": "What it needs", "item1": "Steel", "item2": "Patience"},
-    "quote": {"quote": "We build our bridges twice.", "author": "Anna Keller"},
-    "comparison": {"left_title": "Arch", "left_text": "Short spans", "right_title": "Cable", "right_text": "Long spans"},
-    "chart": {"heading": "Cost", "label1": "North", "value1": "12 million", "label2": "South", "value2": "3 million"},
-}
 
 
 def problems(name: str, slots: dict[str, str], size: tuple[int, int] = (1280, 720)) -> list[str]:
@@ -32,8 +23,16 @@ def problems(name: str, slots: dict[str, str], size: tuple[int, int] = (1280, 72
     return [b.subject for b in check_fill(name, slots, kind=kind, width=size[0], height=size[1])]
 
 
-def test_the_pack_has_a_template_of_every_kind() -> None:
+def test_the_pack_has_a_plain_template_of_every_kind_and_others() -> None:
+    assert {kind.value for kind in SpotlightKind} <= set(load_templates())
+    assert len(load_templates()) == 18
     assert {t.kind for t in load_templates().values()} == set(SpotlightKind)
+
+
+def test_templates_of_a_kind_share_its_slots() -> None:
+    for template in load_templates().values():
+        plain = {s.name for s in load_templates()[template.kind.value].slots}
+        assert {s.name for s in template.slots} <= plain, template.name
 
 
 @pytest.mark.parametrize("name", sorted(GOOD))
@@ -48,7 +47,7 @@ def test_ordinary_fills_are_accepted_in_every_shape(name: str, size: tuple[int, 
 def test_texts_of_full_length_fit_or_are_refused_for_room_only(name: str, size: tuple[int, int], word: str) -> None:
     template = load_templates()[name]
     slots = {s.name: (word * s.max_chars)[: s.max_chars].strip() for s in template.slots}
-    slots |= {s: "45%" for s in slots if s.startswith("value") and name == "chart"}
+    slots |= {s: "45%" for s in slots if s.startswith("value") and name != "number"}
     found = check_fill(name, slots, kind=template.kind, width=size[0], height=size[1])
     assert all("does not fit the layout" in b.message for b in found)
 
@@ -65,6 +64,8 @@ def test_texts_of_full_length_fit_or_are_refused_for_room_only(name: str, size: 
         ("chart", {"heading": "h", "label1": "a", "value1": "many"}, ["content.slots.value1"]),
         ("chart", {"heading": "h", "label1": "a", "value1": "1", "label2": "b"}, ["content.slots.value2"]),
         ("chart", {"heading": "h", "label1": "a", "value1": "-5"}, ["content.slots.value1"]),
+        ("dial", {"value": "12 bn", "label": "a"}, ["content.slots.value"]),
+        ("dial", {"value": "120%", "label": "a"}, ["content.slots.value"]),
         ("banner", {"title": "a"}, ["content.template"]),
     ],
 )
@@ -100,7 +101,20 @@ def test_figures_of_bars(text: str, expected: float | None) -> None:
 
 
 def test_bars_are_shares_of_the_longest() -> None:
-    assert bar_shares(load_pack()["chart"], GOOD["chart"]) == {1: 100.0, 2: 25.0}
+    texts = {"heading": "Cost", "label1": "North", "value1": "12 million", "label2": "South", "value2": "3 million"}
+    assert bar_shares(load_pack()["chart"], texts) == {1: 100.0, 2: 25.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("45%", 45.0), ("12.5 per cent", 12.5), ("100％", 100.0), ("百分之30", 30.0), ("130%", None), ("45", None), ("45% of", None)],
+)
+def test_shares_of_dials(text: str, expected: float | None) -> None:
+    assert percent(text) == expected
+
+
+def test_a_dial_shows_its_share() -> None:
+    assert bar_shares(load_pack()["dial"], {"value": "37%", "label": "x"}) == {1: 37.0}
 
 
 def test_shown_texts_are_nfc_and_tidy() -> None:
@@ -119,15 +133,15 @@ def test_long_texts_are_set_smaller() -> None:
 def test_a_text_as_long_as_the_room_told_is_accepted(size: tuple[int, int], han: bool, word: str) -> None:
     for name, entry in load_pack().items():
         slots = {s.name: (word * 99)[: room(entry, s, *size, han=han)].strip() for s in entry.template.slots}
-        slots |= {s: "45%" for s in slots if s.startswith("value") and name == "chart"}
+        slots |= {s: "45%" for s in slots if s.startswith("value") and name != "number"}
         assert problems(name, slots, size) == []
 
 
-def test_a_narrow_canvas_has_less_room() -> None:
+def test_a_name_of_full_length_has_room_on_every_canvas() -> None:
     entry = load_pack()["lower_third"]
     title = entry.template.slots[0]
-    assert room(entry, title, 1280, 720, han=False) == 45
-    assert room(entry, title, 720, 720, han=True) < 20
+    assert [room(entry, title, *size, han=False) for size in ((1280, 720), (960, 720), (720, 1280), (720, 720))] == [48, 48, 48, 48]
+    assert room(entry, title, 720, 720, han=True) == 40
 
 
 @pytest.mark.parametrize(
@@ -136,6 +150,13 @@ def test_a_narrow_canvas_has_less_room() -> None:
 )
 def test_lines_are_counted(text: str, width: float, lines: int) -> None:
     assert line_count(text, width, bold=False) == lines
+
+
+def test_a_smaller_size_is_taken_rather_than_breaking_a_word() -> None:
+    group = FitGroup("g", ("a",), 500, (10.0, 4.0), {"wide": (1.0, 1.0)}, 1.2)
+    assert group.fit(["measurement"], "wide", (50.0, 60.0)) == 7.1
+    assert group.fit(["a b c"], "wide", (50.0, 60.0)) == 10.0
+    assert group.fit(["incomprehensibilities"], "wide", (30.0, 60.0)) == 10.0  # broken even at the smallest size
 
 
 def test_widths_are_not_too_narrow() -> None:
@@ -192,7 +213,7 @@ def test_optional_slots_that_are_empty_leave_no_element(fonts: dict[str, Path]) 
 
 def test_a_band_is_drawn_at_its_own_size(fonts: dict[str, Path]) -> None:
     project = build_project(load_pack()["lower_third"], GOOD["lower_third"], width=1280, height=720, language="en", font_folders=fonts)
-    assert (project.width, project.height) == (768, 122)
+    assert (project.width, project.height) == (768, 144)
 
 
 def test_equal_fills_give_equal_projects(fonts: dict[str, Path]) -> None:
