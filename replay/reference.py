@@ -7,6 +7,7 @@ from pathlib import Path
 
 from replay.facts import PRODUCERS
 from replay.registry import Registry, discover
+from schemas.blocker import RULES
 from schemas.contract import ArgSpec, ToolContract
 from storage.durable import write_file
 
@@ -25,6 +26,12 @@ Per-shot tools share the argument `shots`: `missing` (shots that lack the produc
 `s001,s004-s007`.
 """
 
+_BLOCKERS = """## Blockers
+
+An output goes through parse, schema, references, prerequisites, budget, execute and commit, and is refused at the first rung it fails.
+The codes are closed: a policy, a classifier or a query can rely on there being no others. A refusal changes nothing: not the state, and no
+artifact it refers to; the record of the refused call is all that is added."""
+
 
 def reference_page(contracts: tuple[ToolContract, ...]) -> str:
     """The page as Markdown, for contracts in the order given."""
@@ -37,6 +44,8 @@ def reference_page(contracts: tuple[ToolContract, ...]) -> str:
         parts += _section(c)
     parts += ["## Facts and their producers", "", "| fact | brought about by |", "| --- | --- |"]
     parts += [f"| {fact.value} | {', '.join(f'`{n}`' for n in names) or 'the task'} |" for fact, names in PRODUCERS.items()]
+    parts += ["", _BLOCKERS, "| code | given at | meaning | subject | needs | remedies |", "| --- | --- | --- | --- | --- | --- |"]
+    parts += [f"| `{r.code.value}` | {r.rung} | {r.meaning} | {r.subject} | {r.needs or '-'} | {r.remedies or '-'} |" for r in RULES]
     return "\n".join(parts) + "\n"
 
 
