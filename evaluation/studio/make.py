@@ -36,7 +36,7 @@ from evaluation.studio.voices import RATE, FliteSpeaker, KokoroSpeaker, Recordin
 from media.assets import asset
 from media.audio import write_wav
 from media.command import Sandbox
-from media.ffmpeg import TO_HOUSE_COLOUR, house_audio, house_video, run_ffmpeg
+from media.ffmpeg import TIMESCALE, TO_HOUSE_COLOUR, house_audio, house_video, run_ffmpeg
 from replay.engines import Samples
 from schemas.errors import ConfigInvalid
 from schemas.time import US
@@ -173,7 +173,7 @@ def _encode(plan: Plan, sound: Samples, out: Path, sandbox: Sandbox) -> None:
         write_file(wav, write_wav(sound, RATE))
         times = ""
         if plan.vfr:
-            times = f"setpts='{_number_expression(plan.kept)}/{plan.rate}/TB',"
+            times = f"setpts='round({_number_expression(plan.kept)}/{plan.rate}/TB)',"
         even = width % 2 == 0 and height % 2 == 0
         colour = TO_HOUSE_COLOUR if even else TO_HOUSE_COLOUR.replace("yuv420p", "yuv444p")
         graph = f"[0:v]{times}{colour}[v]".encode()
@@ -210,7 +210,8 @@ def _truth(
     seed: int, plan: Plan, language: str, speaker: Speaker, music: str | None, credits: tuple[Credit, ...], sha256: str
 ) -> FilmTruth:
     def moment(frame: int) -> int:
-        return (2 * frame * US + plan.rate) // (2 * plan.rate)
+        ticks = (2 * frame * TIMESCALE + plan.rate) // (2 * plan.rate)
+        return (2 * ticks * US + TIMESCALE) // (2 * TIMESCALE)
 
     kept_us = tuple(moment(f) for f in plan.kept)
 
