@@ -44,7 +44,8 @@ def to_otio(state: ProductionState, layout: Layout) -> bytes:
             )
         )
         spoken_to = start + length
-    music.append(_clip("music", "music", layout.total_frames, rate, {"looped": True}))
+    if state.film.music is not None:
+        music.append(_clip("music", "music", layout.total_frames, rate, {"looped": True, "track_id": state.film.music.track_id}))
     timeline.tracks.extend([picture, voice, music])
     text: str = otio.adapters.write_to_string(timeline, "otio_json")
     return text.encode()

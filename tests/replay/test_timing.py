@@ -53,7 +53,19 @@ def test_narration_that_is_too_long_is_laid_out_and_said_to_be_infeasible() -> N
     assert (layout.total_frames, layout.is_feasible) == (160, False)
 
 
-@pytest.mark.parametrize("rate", [Rate(num=24, den=1), Rate(num=25, den=1), R30, Rate(num=30000, den=1001)])
+@pytest.mark.parametrize("rate", [R30, Rate(num=30000, den=1001), Rate(num=24000, den=1001)])
+def test_the_ten_thousandth_cut_is_still_the_nearest_frame(rate: Rate) -> None:
+    lengths = [333_667 + 7919 * n % 5_000_000 for n in range(10_000)]
+    slots = lay_out([Wish(f"s{n}", length, None) for n, length in enumerate(lengths)], rate, gap_us=0, min_us=0, max_us=10**12).slots
+    total = sum(lengths)
+    assert total > 6 * 3600 * 1_000_000
+    assert slots[-1].start_frame + slots[-1].frames == rate.frame_at(total)
+    assert abs(rate.us_at(rate.frame_at(total)) - total) <= rate.us_at(1) // 2 + 1
+
+
+@pytest.mark.parametrize(
+    "rate", [Rate(num=24, den=1), Rate(num=25, den=1), R30, Rate(num=30000, den=1001), Rate(num=24000, den=1001), Rate(num=60000, den=1001)]
+)
 @given(
     st.lists(st.tuples(st.integers(200_000, 20_000_000), st.one_of(st.none(), st.integers(100_000, 20_000_000))), min_size=1, max_size=60)
 )
