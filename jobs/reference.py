@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 import typing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def cli_page() -> str:
     """Every command with its help, arguments and options."""
     group: Any = typer.main.get_command(app)
     out = ["# Command line", "", "Made by `python -m jobs.reference`; do not edit.", "", _text(group.help or ""), ""]
-    for name, command in group.commands.items():
+    for name, command in _commands(group):
         if command.hidden:
             continue
         out += [f"## workprint {name}", "", _text(command.help or ""), ""]
@@ -33,6 +34,13 @@ def cli_page() -> str:
                 out.append(f"- `{label}`: {text}")
         out.append("")
     return "\n".join(out).rstrip() + "\n"
+
+
+def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command under its whole name, those of groups behind their group."""
+    for name, command in group.commands.items():
+        yield f"{before}{name}", command
+        yield from _commands(command, f"{before}{name} ") if hasattr(command, "commands") else ()
 
 
 def config_page() -> str:

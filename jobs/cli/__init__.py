@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, agents, audit, batch, data, single
+from jobs.cli import about, agents, audit, batch, data, single, studio
 from jobs.cli import explain as explaining
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
@@ -49,6 +49,7 @@ data.register(app)
 agents.register(app)
 about.register(app)
 audit.register(app)
+studio.register(app)
 explaining.register(app)
 
 
