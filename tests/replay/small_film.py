@@ -4,6 +4,7 @@ hashing embedder, 180 lines), again and again in stores of their own."""
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,23 @@ class SmallFilm:
         inputs = ("-f", "lavfi", "-i", f"testsrc2=s=320x180:r=15:d={seconds}", "-f", "lavfi", "-i", f"sine=300:d={seconds}")
         self.source = self._ffmpeg("film.mp4", *inputs, "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac")
         self.board = board.model_copy(update={"media": probe(self.source, sandbox)})
-        self.registry = full_registry()
-        self.engines = build_engines(self.config, sandbox)
         self.first = ArtifactStore(root / "pool")
         self.pool = cut_pool(self.board, self.source, sandbox=sandbox, store=self.first, config=self.config)
+        self._open()
+        (root / "film.pickle").write_bytes(pickle.dumps((self.board, self.pool, self.config, self.repair)))
+
+    @classmethod
+    def reopen(cls, root: Path, sandbox: Sandbox) -> SmallFilm:
+        """The project that was made in ``root``, in another process."""
+        film = cls.__new__(cls)
+        film.root, film.sandbox, film.first = root, sandbox, ArtifactStore(root / "pool")
+        film.board, film.pool, film.config, film.repair = pickle.loads((root / "film.pickle").read_bytes())  # noqa: S301 - our own
+        film._open()
+        return film
+
+    def _open(self) -> None:
+        self.registry = full_registry()
+        self.engines = build_engines(self.config, self.sandbox)
         self.task = build_task(self.board, self.pool, self.config, self.engines, self.registry.digest())
         self.settings = {"replay": self.config.model_dump(mode="json"), "repair": self.repair.model_dump(mode="json")}
         self.config_digest = digest_of(self.settings)
@@ -107,4 +121,8 @@ class SmallFilm:
     ) -> tuple[Trajectory, Runtime]:
         """One whole run."""
         run = self.runtime(place, journal)
-        return run_episode(run, self.policy(seed), note, config_digest=self.config_digest), run
+        return self.finish(run, seed, note), run
+
+    def finish(self, run: Runtime, seed: int, note: Callable[[str], None] = lambda _text: None) -> Trajectory:
+        """Play a run to its end."""
+        return run_episode(run, self.policy(seed), note, config_digest=self.config_digest)

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from replay.runtime import Runtime
 from replay.tool import Product
 from schemas.artifact import ArtifactKind
+from schemas.canonical import sha256_bytes
 from schemas.contract import Fact, Role
 from schemas.trajectory import ObservationStatus, Provenance, RoleOutput
+from storage.journal import Journal
 from tests.replay.conftest import MEMORY
 from tests.replay.doubles import (
     PLAN,
@@ -31,6 +33,7 @@ from tests.replay.doubles import (
     suite,
 )
 
+SPOILED = b"bytes of a product that is rejected"
 REFLECTION = {"findings": [], "patch": [{"shot_id": "s001", "target_ms": 2200}]}
 
 OUTPUTS: list[RoleOutput] = [
@@ -63,17 +66,37 @@ OUTPUTS: list[RoleOutput] = [
 
 
 def tools() -> tuple[TinyTool, ...]:
-    """Besides planning: a counter, a rejected product, a music search, and a stitcher that needs a plan."""
-    reject = TinyTool(contract("reject"), executing=lambda _s, _g, _e: refused())
+    """Besides planning: a counter, a product rejected after its bytes were stored, a music search, a stitcher that needs a plan."""
+
+    def spoil(state: Any, given: Any, env: Any) -> Any:
+        env.store.put_bytes(SPOILED, ArtifactKind.RENDER, "video/mp4")
+        return refused()
+
+    reject = TinyTool(contract("reject"), executing=spoil)
     music = music_tool(executing=lambda _s, _g, _e: Product((), {"track": "none"}))
     return count_tool(), reject, music, stitch_tool(needs=(Fact.SHOT_PLAN,))
 
 
+def kept(run: Runtime) -> set[str]:
+    """Stored artifacts, apart from contexts (the record of what a role saw) and bytes that nothing refers to."""
+    contexts = {c.context_sha256 for c in run.calls} | {run.suite.store.put_json(run.context().visible(), ArtifactKind.CONTEXT).sha256}
+    return set(run.suite.store.names()) - contexts - {sha256_bytes(SPOILED)}
+
+
 def play(folder: Path, choices: list[int]) -> Runtime:
-    run = runtime(folder, *tools(), budget=12, content_attempts=2)
+    path = folder / "journal"
+    path.unlink(missing_ok=True)
+    run = runtime(folder, *tools(), budget=12, content_attempts=2, journal=Journal(path))
     for choice in choices:
         before = (run.state_digest, run.snapshot_id)
+        artifacts, lines, known = kept(run), path.read_bytes(), len(run.calls)
         observation = run.step(OUTPUTS[choice])
+        added = path.read_bytes().removeprefix(lines)
+        assert added.count(b"\n") == len(run.calls) - known, "one line for every call, and no line rewritten"
+        assert sha256_bytes(SPOILED).encode() not in added
+        if observation.status is ObservationStatus.REFUSED and len(run.calls) <= known + 1:
+            assert (run.state_digest, run.snapshot_id) == before
+            assert kept(run) == artifacts
         if observation.status is ObservationStatus.REFUSED and not run.finished:
             refusal = next(c for c in reversed(run.calls) if c.observation.status is ObservationStatus.REFUSED)
             assert (refusal.state_before, refusal.state_after) == (before[0], before[0])
@@ -83,7 +106,7 @@ def play(folder: Path, choices: list[int]) -> Runtime:
     return run
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.integers(0, len(OUTPUTS) - 1), max_size=25), st.data())
 def test_random_runs_keep_their_promises(choices: list[int], draw: Any) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
