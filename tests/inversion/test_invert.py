@@ -240,39 +240,6 @@ def test_a_store_that_fails_is_a_failure(clips: Path, sandbox: Sandbox, tmp_path
 
 # -- real files --------------------------------------------------------------------------------------------------------------
 
-CASES: list[tuple[str, RejectCode | list[float]]] = [
-    ("vfr_30_then_10.mp4", RejectCode.NO_AUDIO),
-    ("no_audio.mp4", RejectCode.NO_AUDIO),
-    ("audio_only_cover.m4a", RejectCode.NO_VIDEO),
-    ("no_moov.mp4", RejectCode.UNREADABLE),
-    ("zero_byte.mp4", RejectCode.EMPTY_FILE),
-    ("playlist_local_file.mp4", RejectCode.MANIFEST_REFUSED),
-    ("ffconcat_named.mp4", RejectCode.MANIFEST_REFUSED),
-    ("audio_starts_1.5s.mkv", [2.0]),
-    ("audio_8s_video_3s.mp4", [1.52]),
-    ("two_audio_tracks.mkv", [2.0]),
-    ("mixed_sample_rate.ts", [2.48]),
-    ("silence_25s_between.mp4", [6.0, 26.0]),
-]
-
-
-@pytest.mark.shared
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "expected"), CASES)
-def test_cases_from_bug_reports(
-    shared: Path, sandbox: Sandbox, store: ArtifactStore, name: str, expected: RejectCode | list[float]
-) -> None:
-    found = run(shared / "cases", name, sandbox, store)
-    if isinstance(expected, RejectCode):
-        assert isinstance(found, Rejected), found
-        assert found.code is expected
-        return
-    assert isinstance(found, Done), found
-    cuts = [s.shot.start_us / 1e6 for s in found.output.shots[1:]]
-    assert cuts == pytest.approx(expected, abs=0.05)
-    texts = [s.text.lower() for s in found.output.sentences]
-    assert any("comparatively modern" in t for t in texts)
-
 
 @pytest.mark.shared
 @pytest.mark.slow
