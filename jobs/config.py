@@ -41,7 +41,8 @@ class RayConfig(Frozen):
 
 
 class EndpointsConfig(Frozen):
-    """Chat model servers. Which model is asked there, and how it is sampled, is ``replay.policy.student`` and ``.teacher``."""
+    """Chat model servers. Which model is asked there, and how it is sampled, is ``replay.policy.student``, ``.teacher`` and
+    ``repair.judge``."""
 
     student: EndpointLimits = EndpointLimits()
     teacher: EndpointLimits = EndpointLimits()
@@ -66,6 +67,7 @@ class WorkprintConfig(Frozen):
     replay: ReplayConfig = ReplayConfig()
     repair: RepairConfig = RepairConfig()
     materialize: MaterializeConfig = MaterializeConfig()
+    judge: EndpointLimits = EndpointLimits()
     run: RunConfig = RunConfig()
 
     def reaches_out(self) -> tuple[str, ...]:

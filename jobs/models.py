@@ -10,6 +10,7 @@ from typing import Literal
 
 from jobs.config import WorkprintConfig
 from replay.chat.model import ChatModel, HttpChatModel
+from schemas.errors import ConfigInvalid
 
 Part = Literal["student", "teacher"]
 
@@ -35,6 +36,17 @@ def connect(part: Part, config: WorkprintConfig) -> HttpChatModel:
     """
     model = getattr(config.replay.policy, part)
     return HttpChatModel(model, getattr(config.run.endpoints, part), f"run.endpoints.{part}.endpoint_url")
+
+
+def connect_judge(config: WorkprintConfig) -> HttpChatModel:
+    """A new connection to the model that judges graphics.
+
+    Raises:
+        ConfigInvalid: no model is configured, or it has no address.
+    """
+    if config.repair.judge is None:
+        raise ConfigInvalid("no_judge", "repair.judge names no model", "set repair.judge.model")
+    return HttpChatModel(config.repair.judge, config.run.endpoints.judge, "run.endpoints.judge.endpoint_url")
 
 
 def model(part: Part, config: WorkprintConfig) -> ChatModel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from materialize.tokens import open_counter
 from media.command import Sandbox
 from media.ocr import RapidReader
 from repair.diagnose import ScriptedCritic
+from repair.endpoint_judge import EndpointJudge
 from repair.faults import FaultPlan
 from repair.links import link
 from repair.plan_faults import FaultyPolicy
@@ -61,10 +62,12 @@ class Workshop:
     @property
     def engines(self) -> Engines:
         """Speech, embedding, music, templates and text recognition; built once a process."""
-        key = (self.config.replay.digest(), self.sandbox.name)
+        judge = self.config.repair.judge
+        key = (self.config.replay.digest(), self.sandbox.name, "" if judge is None else judge.digest())
         if key not in _ENGINES:
             _ENGINES.clear()
-            _ENGINES[key] = build_engines(self.config.replay, self.sandbox)
+            built = build_engines(self.config.replay, self.sandbox)
+            _ENGINES[key] = built if judge is None else replace(built, judge=EndpointJudge(models.connect_judge(self.config)))
         return _ENGINES[key]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.storyboard import SpotlightKind, TextBox
+from storage.artifacts import ArtifactStore
 
 Samples = NDArray[np.float32]
 """Mono sound in -1..1, shape [n]."""
@@ -103,6 +104,33 @@ class TextReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Opinion:
+    """What a judge says of a picture."""
+
+    score: float
+    """0 to 1."""
+    problems: tuple[str, ...]
+    """Defect codes (schemas.verdict.DefectCode) that the judge is sure of."""
+    parts: dict[str, float]
+    """The scores it gave, by name."""
+
+
+class SpotlightJudge(Protocol):
+    """A model that looks at rendered graphics."""
+
+    name: str
+    """Model and version of its rubric."""
+
+    def judge(self, picture: Image, slots: Mapping[str, str], store: ArtifactStore) -> Opinion:
+        """Judge one picture against the texts it should show; the same picture always gets the same opinion.
+
+        Raises:
+            EndpointFailed: it could not be asked.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Engines:
     """The engines of one run."""
 
@@ -111,10 +139,14 @@ class Engines:
     music: MusicLibrary
     templates: dict[str, Template]
     reader: TextReader
+    judge: SpotlightJudge | None = None
+    """Looks at graphics besides the embedded judge; None where no endpoint is configured."""
 
     def versions(self) -> dict[str, Any]:
         """Names and versions for the trajectory."""
+        judge = {} if self.judge is None else {"judge": self.judge.name}
         return {
+            **judge,
             "speech": f"{self.speech.name} {self.speech.version}",
             "embedder": self.embedder.name,
             "music": self.music.name,
