@@ -216,8 +216,9 @@ def segment_rows(state: ProductionState) -> list[dict[str, Any]]:
 
 
 def pool_rows(state: ProductionState) -> list[dict[str, Any]]:
-    """A few clips of the pool, evenly spread, so that a role knows the kind of material there is."""
-    pool = state.film.task.pool
+    """A few clips of the pool, evenly spread, so that a role knows the kind of material there is. By name: the order in which the pool
+    was cut is that of the finished film, which is an answer."""
+    pool = sorted(state.film.task.pool, key=lambda c: c.clip_id)
     step = max(1, -(-len(pool) // MAX_CLIPS))
     return [{"clip": c.clip_id, "ms": c.duration_us // 1000, "text": clip(c.text, 80)} for c in pool[::step]]
 

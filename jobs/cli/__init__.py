@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, agents, audit, batch, data, single, studio
+from jobs.cli import about, agents, audit, batch, data, dataset, single, studio
 from jobs.cli import explain as explaining
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
@@ -47,6 +47,7 @@ batch.register(app)
 single.register(app)
 data.register(app)
 agents.register(app)
+dataset.register(app)
 about.register(app)
 audit.register(app)
 studio.register(app)

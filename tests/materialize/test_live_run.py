@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -177,3 +178,50 @@ def test_a_live_run_exports_without_a_bad_row(live: Live, build: Any, tmp_path: 
     report = export("sft", "trl", build.table(example_rows(live.examples)), tmp_path / "out")
     assert (report.escaped, report.left_out) == (0, ())
     assert sum(report.rows.values()) == sum(e.verified for e in live.examples)
+
+
+SHOWN = {
+    "title", "language", "licence", "attribution", "aspect_ratio", "schema_version", "project_id",
+    "script", "text", "narration", "music_moods", "engines",
+}  # fmt: skip
+"""Texts of a storyboard that a task may state (script, language, licence) or that name what it is; everything else is an oracle's."""
+
+CLOSED = {"kind", "origin", "caption_source", "transition_in", "timing", "sha256", "rate_kind"}
+"""Words of closed sets and digests: they cannot hold a canary. A spotlight's kind reaches a context only through a plan."""
+
+
+def planted(value: Any, path: str, planted_at: list[str]) -> Any:
+    """A storyboard's JSON with a canary of its own in every free text that no policy may see before it was authored."""
+    if isinstance(value, dict):
+        return {k: v if k in SHOWN | CLOSED else planted(v, f"{path}.{k}", planted_at) for k, v in value.items()}
+    if isinstance(value, list):
+        return [planted(v, f"{path}.{i}", planted_at) for i, v in enumerate(value)]
+    if isinstance(value, str):
+        planted_at.append(path)
+        return f"ORACLE{len(planted_at):04d}"
+    return value
+
+
+def test_a_canary_in_every_oracle_text_is_never_seen_before_it_was_authored(tmp_path: Path) -> None:
+    """Walks the storyboard's own schema, so that a field added later is watched without anybody thinking of it."""
+    at: list[str] = []
+    filled = storyboard(8).model_dump(mode="json")
+    filled["source"] |= {"source_url": "u", "subtitles": "s", "script": None}
+    for shot in filled["shots"]:
+        shot["constraints"] = ["c"]
+        shot["evidence"] |= {"text": [{"text": "on screen", "x": 0, "y": 0, "width": 1, "height": 1, "confidence": 1.0}]}
+        shot["evidence"]["burned_captions"] = ["b"]
+    board = Storyboard.model_validate(planted(filled, "", at))
+    assert {p.rpartition(".")[2] for p in at} >= {"communicates", "visual_query", "caption", "value", "label", "uri", "source_url"}
+    runtime = toy_runtime(tmp_path, board, errors=2)
+    policy = Watched(ScriptedPolicy(board, 1, runtime.suite.config, ToyCritic()))
+    trajectory = run_episode(runtime, policy, link=link)
+    authored = ""
+    seen: set[str] = set()
+    for call, shown in zip((c for c in trajectory.calls if c.output.provenance.value != "runtime"), policy.seen, strict=True):
+        fresh = set(re.findall(r"ORACLE\d{4}", shown.decode()))
+        early = sorted(at[int(name[6:]) - 1] for name in fresh if name not in authored)
+        assert not early, (call.call_index, early)
+        authored += call.output.text + (call.output.arguments_json or "")
+        seen |= fresh
+    assert seen  # what was authored does come back: the watch works
