@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field, field_validator
 
 from repair.fault_kinds import KINDS
+from replay.chat.config import ModelConfig
 from schemas.canonical import Frozen
 
 
@@ -28,3 +29,7 @@ class RepairConfig(Frozen):
     """All settings of repair."""
 
     faults: FaultConfig = FaultConfig()
+    judge: ModelConfig | None = Field(
+        default=None,
+        description="vision model that judges rendered graphics, at 'run.endpoints.judge'; none leaves them to the embedded judge",
+    )

@@ -56,11 +56,25 @@ class ScriptedCritic:
 
 
 def _inspection(evidence: dict[str, Any]) -> dict[str, Any]:
-    return {"judgements": [_judgement(f) for f in evidence["findings"]]}
+    findings = evidence["findings"]
+    return {"judgements": [_judgement(f, owed=_owed(f, findings)) for f in findings]}
 
 
-def _judgement(finding: dict[str, Any]) -> dict[str, Any]:
-    severity = finding["proposed_severity"]
+def _owed(finding: dict[str, Any], findings: list[dict[str, Any]]) -> bool:
+    """The better clip of a mismatch is free only because another shot shows a repeated clip in its place: it belongs there."""
+    if finding["code"] != DefectCode.ASSET_MISMATCH.value or "better" not in finding.get("context", {}):
+        return False
+    repeated = {f["subject"] for f in findings if f["code"] == DefectCode.ASSET_REPEATED.value and f["proposed_severity"] == "error"}
+    claimed = {
+        f["subject"]
+        for f in findings
+        if f["code"] == finding["code"] and f.get("context", {}).get("better") == finding["context"]["better"]
+    }
+    return finding["subject"] not in repeated and bool(claimed & repeated)
+
+
+def _judgement(finding: dict[str, Any], owed: bool = False) -> dict[str, Any]:
+    severity = "warning" if owed else finding["proposed_severity"]
     confirmed = True
     context = finding.get("context", {})
     code = DefectCode(finding["code"])

@@ -66,7 +66,7 @@ _KINDS = (
     ),
     FaultKind(
         "decoration_wrong_text", "execution", "the graphic is rendered with other words and figures than its slots", Product.DECORATION,
-        "decoration", (Code.SPOTLIGHT_TEXT_WRONG, Code.SPOTLIGHT_OVERFLOW),
+        "decoration", (Code.SPOTLIGHT_TEXT_WRONG, Code.SPOTLIGHT_OVERFLOW, Code.SPOTLIGHT_LOW_CONTRAST),
     ),
     FaultKind(
         "decoration_low_contrast", "execution", "the graphic loses almost all contrast", Product.DECORATION, "decoration",

@@ -15,7 +15,7 @@ from repair.checks.delivery import delivery_findings
 from repair.checks.picture import picture_findings
 from repair.checks.plan import plan_findings
 from repair.checks.sound import music_findings, narration_findings
-from repair.checks.spotlight import look, spotlight_findings
+from repair.checks.spotlight import look, opinion, spotlight_findings
 from repair.findings import FILM, Finding, in_order, score
 from repair.limits import LIMITS, InspectionLimits
 from repair.measurements import MEASURED, Measurements
@@ -35,6 +35,7 @@ class Report:
     shots: tuple[str, ...]
     findings: tuple[Finding, ...]
     judged: dict[str, float]
+    judge: Literal["embedded", "endpoint"] = "embedded"
 
 
 def examine(
@@ -59,7 +60,7 @@ def examine(
     findings += picture_findings(state, wanted, env, measured, limits)
     findings += delivery_findings(state, env, measured, limits)
     judged = {sid: value for sid in wanted if (value := judge_score(state, sid, env, measured, limits)) is not None}
-    return Report(wanted, in_order(findings, state.film.shot_order), judged)
+    return Report(wanted, in_order(findings, state.film.shot_order), judged, "embedded" if env.engines.judge is None else "endpoint")
 
 
 def examine_film(state: ProductionState, env: ToolEnv, measured: Measurements = MEASURED, limits: InspectionLimits = LIMITS) -> Report:
@@ -73,11 +74,15 @@ def examine_film(state: ProductionState, env: ToolEnv, measured: Measurements = 
 def judge_score(
     state: ProductionState, shot_id: str, env: ToolEnv, measured: Measurements = MEASURED, limits: InspectionLimits = LIMITS
 ) -> float | None:
-    """The judge's score of a shot's graphic, 0 to 1; 0 for a planned graphic that is missing, None where none is planned."""
+    """The judge's score of a shot's graphic, 0 to 1: the configured model's, else the embedded judge's; 0 for a planned graphic that is
+    missing, None where none is planned."""
     shot = state.shots[shot_id]
     if shot.planned.spotlight is None:
         return None
-    return look(shot.decoration, env, measured, limits).score if shot.decoration else 0.0
+    if shot.decoration is None:
+        return 0.0
+    said = opinion(shot.decoration, env, measured)
+    return look(shot.decoration, env, measured, limits).score if said is None else said.score
 
 
 def verdicts(report: Report, confirmed: Mapping[str, Severity]) -> tuple[Verdict, ...]:
@@ -97,7 +102,7 @@ def verdicts(report: Report, confirmed: Mapping[str, Severity]) -> tuple[Verdict
                 passed=all(d.severity != "error" for d in defects),
                 score=value if judged is None else round(value * judged, 4),
                 defects=defects,
-                judge="structured" if judged is None else "embedded",
+                judge="structured" if judged is None else report.judge,
             )
         )
     return tuple(out)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from repair.limits import LIMITS, InspectionLimits
 from schemas.storyboard import TextBox
 
-JUDGE_VERSION = "embedded.1"
+JUDGE_VERSION = "embedded.2"
 
 Image = NDArray[np.uint8]
 
@@ -54,7 +54,8 @@ class Judgment:
 
     slots: tuple[SlotReading, ...]
     contrast: float | None
-    """Lowest WCAG contrast over the lines that belong to a slot; of the whole picture where no line was read; None without text."""
+    """Lowest WCAG contrast over the lines that belong to a slot; where none does, the highest over the lines read; where none was read,
+    that of the whole picture; None without text."""
     edge_px: int | None
     """Smallest distance of a line from the border, pixels; None without text."""
     edge_limit_px: int
@@ -95,8 +96,7 @@ def judge(image: Image, boxes: Sequence[TextBox], slots: Mapping[str, str], limi
     lines = [b.text for b in boxes]
     readings = tuple(_reading(name, text, lines) for name, text in sorted(slots.items()) if _plain(text))
     own = [b for b in boxes if _belongs(b.text, slots)]
-    ratios = [contrast_ratio(_crop(image, b)) for b in own]
-    contrast = min(ratios) if ratios else (contrast_ratio(image) if readings else None)
+    contrast = _contrast(image, own, boxes, bool(readings))
     edges = [min(b.x, b.y, width - b.x - b.width, height - b.y - b.height) for b in own]
     edge = max(0, min(edges)) if edges else None
     edge_limit = max(1, round(limits.edge_share * min(width, height)))
@@ -110,6 +110,14 @@ def judge(image: Image, boxes: Sequence[TextBox], slots: Mapping[str, str], limi
     }
     total = sum(_WEIGHTS[name] * value for name, value in parts.items())
     return Judgment(readings, contrast, edge, edge_limit, blank, round(total, 4))
+
+
+def _contrast(image: Image, own: Sequence[TextBox], boxes: Sequence[TextBox], has_text: bool) -> float | None:
+    if own:
+        return min(contrast_ratio(_crop(image, b)) for b in own)
+    if not has_text:
+        return None
+    return max((contrast_ratio(_crop(image, b)) for b in boxes), default=contrast_ratio(image))
 
 
 def similarity(expected: str, lines: Sequence[str]) -> float:

@@ -76,11 +76,19 @@ def spoiled_voice(filters: Callable[[Narration], str], detail: str) -> Spoiler:
     return spoil
 
 
-def _render(filters: Callable[[Render], str], share: float, detail: str) -> Spoiler:
+MOVING_US = 2_000_000
+"""A render that moves for less than this cannot be frozen in a way that anybody would call a fault."""
+
+
+def _render(filters: Callable[[Render], str], share: float, detail: str, *, moving: bool = False) -> Spoiler:
     def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
         render = state.shots[subject].render
         if render is None:
             return None
+        if moving:
+            m = MEASURED.video(render.ref, env)
+            if (1 - m.frozen_share) * m.duration_us < MOVING_US:
+                return None
         frames = max(1, int(render.frames * share))
         ref = _picture(render.ref, filters(render), env, frames)
         return Spoiled(render.model_copy(update={"ref": ref}).model_dump(mode="json"), detail, (ref,))
@@ -249,7 +257,7 @@ SPOILERS: dict[str, Spoiler] = {
     "music_clipped": _music("volume=30dB", "30 dB over full scale"),
     "render_black": _render(lambda _: "drawbox=c=black:t=fill", 1.0, "black in all frames"),
     "render_frozen": _render(
-        lambda r: f"select='eq(n,0)',loop=loop={r.frames}:size=1:start=0,setpts=N/FRAME_RATE/TB", 1.0, "first frame only"
+        lambda r: f"select='eq(n,0)',loop=loop={r.frames}:size=1:start=0,setpts=N/FRAME_RATE/TB", 1.0, "first frame only", moving=True
     ),
     "render_wrong_size": _render(_half, 1.0, "half width and height"),
     "render_wrong_length": _render(lambda _: "null", 0.6, "60 % of its frames"),

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from repair.findings import Finding, found
 from repair.judge import Judgment, judge
 from repair.limits import LIMITS, InspectionLimits
-from repair.measurements import Measurements
+from repair.measurements import Measurements, Still
+from replay.engines import Opinion
 from replay.tool import ToolEnv
 from schemas.state import Decoration, ProductionState
 from schemas.verdict import DefectCode
@@ -18,10 +19,21 @@ LOOK_SIDE = 1280
 
 def look(decoration: Decoration, env: ToolEnv, measured: Measurements, limits: InspectionLimits = LIMITS) -> Judgment:
     """Judge a rendered graphic late in its length, after its texts have come in (our templates never take them away)."""
+    still = _still(decoration, env, measured)
+    return judge(still.image, still.boxes, decoration.slots, limits)
+
+
+def _still(decoration: Decoration, env: ToolEnv, measured: Measurements) -> Still:
     length = measured.video(decoration.ref, env).duration_us
     at = max(0, min(decoration.duration_us, length) - 150_000)
-    still = measured.still(decoration.ref, at, LOOK_SIDE, env)
-    return judge(still.image, still.boxes, decoration.slots, limits)
+    return measured.still(decoration.ref, at, LOOK_SIDE, env)
+
+
+def opinion(decoration: Decoration, env: ToolEnv, measured: Measurements) -> Opinion | None:
+    """What the configured model says of the same picture; None without one. Raises EndpointFailed."""
+    if env.engines.judge is None:
+        return None
+    return env.engines.judge.judge(_still(decoration, env, measured).image, decoration.slots, env.store)
 
 
 def spotlight_findings(
@@ -35,7 +47,28 @@ def spotlight_findings(
         if shot.decoration is None:
             yield found(DefectCode.SPOTLIGHT_MISSING, sid, f"no {shot.planned.spotlight.kind.value} graphic was made", 0.0, 1.0)
             continue
-        yield from _graphic(sid, shot.decoration, look(shot.decoration, env, measured, limits), limits)
+        seen = look(shot.decoration, env, measured, limits)
+        findings = list(_graphic(sid, shot.decoration, seen, limits))
+        yield from findings
+        said = opinion(shot.decoration, env, measured)
+        if said is not None:
+            yield from _named(sid, shot.decoration, said, {f.code for f in findings}, env)
+
+
+def _named(sid: str, decoration: Decoration, said: Opinion, known: set[DefectCode], env: ToolEnv) -> Iterator[Finding]:
+    """Problems that only the model named. They are its word, no measurement: the critic may dismiss them."""
+    judge_name = env.engines.judge.name if env.engines.judge is not None else ""
+    for code in said.problems:
+        if DefectCode(code) not in known:
+            context = {"template": decoration.template, "judge": judge_name, "scores": said.parts, "texts": _expected(decoration)}
+            words = f"the judge {judge_name} sees it; its score is {said.score:.2f}"
+            yield found(
+                DefectCode(code), sid, words, said.score, 1.0, artifact=decoration.ref.sha256, severity="error", hard=False, context=context
+            )
+
+
+def _expected(decoration: Decoration) -> list[dict[str, str]]:
+    return [{"name": name, "expected": text[:120]} for name, text in sorted(decoration.slots.items())]
 
 
 def _graphic(sid: str, decoration: Decoration, seen: Judgment, limits: InspectionLimits) -> Iterator[Finding]:

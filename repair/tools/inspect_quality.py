@@ -101,7 +101,7 @@ class InspectQuality:
             evidence={
                 "inspected": ranges(report.shots, state.film.shot_order),
                 "limits": LIMITS.version,
-                "judge": JUDGE_VERSION,
+                "judge": JUDGE_VERSION if env.engines.judge is None else f"{JUDGE_VERSION}; {env.engines.judge.name}",
                 "findings": [_row(state, f) for f in shown],
             },
         )
