@@ -71,7 +71,7 @@ class Workshop:
         return _ENGINES[key]
 
 
-_ENGINES: dict[tuple[str, str], Engines] = {}
+_ENGINES: dict[tuple[str, str, str], Engines] = {}
 
 
 @lru_cache(maxsize=1)
