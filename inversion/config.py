@@ -74,6 +74,14 @@ class EvidenceConfig(Frozen):
     max_side: int = Field(default=1280, ge=64, le=4096, description="longer side of stored key frames, pixels")
     key_frames_per_shot: int = Field(default=1, ge=1, le=8)
     ocr_threads: int = Field(default=2, ge=1, le=64)
+    caption_endpoint_url: str | None = Field(
+        default=None,
+        description="base URL of an OpenAI-compatible server with a vision model; None: captions are composed from measurements",
+    )
+    caption_endpoint_model: str = "vision"
+    caption_endpoint_key_env: str | None = Field(default=None, description="environment variable that holds the key; never the key itself")
+    caption_timeout_s: float = Field(default=120.0, gt=0, le=3600)
+    caption_requests: int = Field(default=4, ge=1, le=64, description="captions asked for at the same time")
 
 
 class AdmissionConfig(Frozen):

@@ -22,6 +22,7 @@ from inversion.config import InversionConfig
 from inversion.describe import compose
 from inversion.pictures import Look, kinship, look_at, same_still
 from inversion.shots import DetectedShot
+from inversion.vision import describer
 from media.command import Sandbox
 from media.frames import grab_frames
 from media.images import jpeg_bytes
@@ -70,6 +71,7 @@ class _Still:
     width: int
     height: int
     lines: Future[tuple[TextBox, ...]] | tuple[TextBox, ...]
+    caption: Future[str | None] | None
 
 
 def gather_evidence(
@@ -92,6 +94,7 @@ def gather_evidence(
 
     Raises:
         MediaRejected, ToolFailed, LimitExceeded, SandboxUnavailable: from the decoder.
+        EndpointFailed: a caption server that is configured gave no answer.
         StorageFault: a key frame could not be stored.
     """
     return gather(path, info, sandbox, shots, reader, store, config)[0]
@@ -111,22 +114,30 @@ def gather(
     settings = config.evidence
     clock = _Clock()
     stills: list[_Still] = []
-    with ThreadPoolExecutor(max_workers=settings.ocr_threads, thread_name_prefix="read") as pool:
+    eye = describer(settings)
+    with (
+        ThreadPoolExecutor(max_workers=settings.ocr_threads, thread_name_prefix="read") as pool,
+        ThreadPoolExecutor(max_workers=settings.caption_requests, thread_name_prefix="describe") as describing,
+    ):
         desk = _Desk(reader if settings.ocr else None, pool, clock, most_waiting=2 * settings.ocr_threads)
         for images, times in _fetched(path, info, sandbox, shots, settings.key_frames_per_shot, settings.max_side, clock):
             looks = [look_at(image) for image in images]
             front = _front(looks)
             order = [front, *(k for k in range(len(images)) if k != front)]
-            frames = tuple(_stored(images[k], times[k], store) for k in order)
+            files = [jpeg_bytes(images[k]) for k in order]
+            frames = tuple(_stored(data, images[k], times[k], store) for data, k in zip(files, order, strict=True))
             image, look = images[front], looks[front]
-            stills.append(_Still(frames, look, image.shape[1], image.shape[0], desk.hand_in(image, look)))
+            asked = describing.submit(eye.describe, files[0]) if eye is not None else None
+            stills.append(_Still(frames, look, image.shape[1], image.shape[0], desk.hand_in(image, look), asked))
         reads = [
             Read(s.lines.result() if isinstance(s.lines, Future) else s.lines, s.width, s.height, shot.strip_changes)
             for s, shot in zip(stills, shots, strict=True)
         ]
+        told = [s.caption.result() if s.caption is not None else None for s in stills]
     kin = kinship([s.look for s in stills])
     out: list[Evidence] = []
-    for still, shot, (lines, captions), (nearest, similarity) in zip(stills, shots, split_captions(reads), kin, strict=True):
+    rows = zip(stills, shots, split_captions(reads), kin, told, strict=True)
+    for still, shot, (lines, captions), (nearest, similarity), caption in rows:
         out.append(
             Evidence(
                 key_frames=still.key_frames,
@@ -137,7 +148,8 @@ def gather(
                 colour=still.look.colour,
                 nearest_shot=nearest,
                 nearest_similarity=similarity,
-                caption=compose(still.look, shot.motion, lines),
+                caption=caption or compose(still.look, shot.motion, lines),
+                caption_source="endpoint" if caption else "composed",
             )
         )
     spent = Spent(clock.grab_ns // 1000, clock.read_ns // 1000, (time.monotonic_ns() - begun) // 1000, desk.reads, desk.spared)
@@ -182,8 +194,8 @@ def _front(looks: list[Look]) -> int:
     return best
 
 
-def _stored(image: NDArray[np.uint8], at_us: int, store: ArtifactStore) -> KeyFrame:
-    ref = store.put_bytes(jpeg_bytes(image), ArtifactKind.KEY_FRAME, "image/jpeg")
+def _stored(data: bytes, image: NDArray[np.uint8], at_us: int, store: ArtifactStore) -> KeyFrame:
+    ref = store.put_bytes(data, ArtifactKind.KEY_FRAME, "image/jpeg")
     return KeyFrame(at_us=at_us, sha256=ref.sha256, width=image.shape[1], height=image.shape[0])
 
 

@@ -27,6 +27,7 @@ from inversion.sidecar import Sidecar, read_sidecar
 from inversion.spotlight import find_spotlights
 from inversion.storyboard import build_storyboard
 from inversion.transcript import Transcript
+from inversion.vision import describer
 from media.audio import read_pcm
 from media.command import Sandbox
 from media.probe import probe
@@ -220,6 +221,9 @@ def _judge(
     engines = dict(heard.engines)
     if reader is not None and config.evidence.ocr:
         engines["ocr"] = reader.name
+    eye = describer(config.evidence)
+    if eye is not None:
+        engines["caption"] = eye.name
     board = build_storyboard(
         project_id_of(media),
         item,
