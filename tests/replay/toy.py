@@ -5,6 +5,7 @@ For tests of policies and the runtime, where hundreds of runs must be cheap. The
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -391,3 +392,28 @@ def toy_runtime(folder: Path, board: Storyboard, *, errors: int = 0, **options: 
     """A runtime on the toy production."""
     folder.mkdir(parents=True, exist_ok=True)
     return Runtime(toy_task(board), toy_registry(errors), suite(folder), **options)
+
+
+def spoken(board: Storyboard, lines: Sequence[str], language: str) -> Storyboard:
+    """The film with these sentences said over its narrated shots, in turn; segments keep their numbers of sentences."""
+    joint = "" if language == "zh" else " "
+    script, spans, shots = "", [], []
+    for shot in board.shots:
+        start, text = len(script), ""
+        if shot.narration:
+            text = lines[len(spans) % len(lines)]
+            script += text + joint
+            spans.append((start, len(script)))
+        asked = f"{text.split('，')[0].split(',')[0]} {shot.shot.index + 1}" if text else shot.visual_query
+        update = {"narration": text, "script_start": start, "script_end": len(script), "visual_query": asked}
+        shots.append(shot.model_copy(update=update))
+    sentences = [
+        s.model_copy(update={"text": script[a:b].strip(), "script_start": a, "script_end": b, "language": language})
+        for s, (a, b) in zip(board.sentences, spans, strict=True)
+    ]
+    segments = [
+        s.model_copy(update={"script_start": spans[s.first_sentence][0], "script_end": spans[s.end_sentence - 1][1]})
+        for s in board.segments
+    ]
+    update = {"script": script, "language": language, "shots": tuple(shots), "sentences": tuple(sentences), "segments": tuple(segments)}
+    return board.model_copy(update=update)
