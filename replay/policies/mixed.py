@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 
-from replay.chat.config import MixConfig
+from replay.chat.config import TurnConfig
 from replay.policies.base import Policy
 from schemas.canonical import digest_of
 from schemas.trajectory import Provenance, RoleContext, RoleOutput
 
 
-def teacher_share(mix: MixConfig) -> float:
+def teacher_share(turns: TurnConfig) -> float:
     """Chance that a turn is the teacher's: beta_start (1 + cos(pi min(n / T_decay, 1))) / 2, eq. 6 of the paper. From 0 to 1."""
-    return mix.beta_start * (1 + math.cos(math.pi * min(mix.update / mix.decay_updates, 1.0))) / 2
+    return turns.beta_start * (1 + math.cos(math.pi * min(turns.update / turns.decay_updates, 1.0))) / 2
 
 
 class MixedPolicy:
@@ -31,11 +31,11 @@ class MixedPolicy:
 
     name = "mixed"
 
-    def __init__(self, teacher: Policy, student: Policy, mix: MixConfig, seed: int) -> None:
+    def __init__(self, teacher: Policy, student: Policy, turns: TurnConfig, seed: int) -> None:
         self.seed = seed
         self._teacher = teacher
         self._student = student
-        self._share = teacher_share(mix)
+        self._share = teacher_share(turns)
 
     def act(self, context: RoleContext) -> RoleOutput:
         """The output of whoever has the turn.
