@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
+import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -24,6 +24,9 @@ from schemas.canonical import derive_id
 from schemas.errors import ConfigInvalid
 from storage.lake import Lake
 
+SHOWN = 60
+"""Sources shown one by one; of more than these only the ones that did not go through."""
+
 
 @dataclass(slots=True)
 class BatchReport:
@@ -35,10 +38,21 @@ class BatchReport:
     wall_s: float
     folders: dict[str, ProjectFolder] = field(default_factory=dict)
     figures: dict[str, int] = field(default_factory=dict)
+    costs: list[tuple[str, int, float | None]] = field(default_factory=list)
+    """(role, answers of a chat model, dollars) over the whole lake."""
 
     def counts(self) -> dict[str, int]:
         """Sources by what became of them."""
         return dict(Counter(r.status for r in self.results))
+
+    def stages(self) -> dict[str, tuple[int, float]]:
+        """Projects that ran a stage, and the seconds spent in it by all of them."""
+        out: dict[str, tuple[int, float]] = {}
+        for result in self.results:
+            for stage, seconds in result.wall_s.items():
+                done, total = out.get(stage, (0, 0.0))
+                out[stage] = (done + 1, total + seconds)
+        return out
 
     def as_json(self) -> dict[str, Any]:
         """Stable form."""
@@ -48,6 +62,8 @@ class BatchReport:
             "wall_s": round(self.wall_s, 1),
             "counts": self.counts(),
             "figures": self.figures,
+            "stages": {s: {"done": n, "wall_s": round(w, 1)} for s, (n, w) in self.stages().items()},
+            "costs": [{"role": r, "answers": n, "dollars": d} for r, n, d in self.costs],
             "sources": [
                 {
                     "uri": r.uri,
@@ -70,16 +86,27 @@ class BatchReport:
         table = Table(box=None, pad_edge=False, title_justify="left")
         for name in ("source", "became", "stages run / known", "detail"):
             table.add_column(name)
-        for r in self.results:
+        for r in self.results if len(self.results) <= SHOWN else [r for r in self.results if r.code][:SHOWN]:
             detail = f"{r.code}: {r.detail}" if r.code else ", ".join(f"{k} {v:.0f} s" for k, v in r.wall_s.items())
             table.add_row(r.uri[-60:], r.status, f"{r.stages_run} / {r.stages_skipped}", (detail or "")[:160], style=None)
         console.print(table, markup=False)
         console.print()
+        if self.stages():
+            spent = Table(box=None, pad_edge=False)
+            for name in ("stage", "done", "seconds", "seconds each"):
+                spent.add_column(name)
+            for stage, (done, seconds) in self.stages().items():
+                spent.add_row(stage, str(done), f"{seconds:.0f}", f"{seconds / done:.1f}")
+            console.print(spent)
+            console.print()
+        for role, answered, dollars in self.costs:
+            price = "no price configured" if dollars is None else f"{dollars:.4f} dollars"
+            console.print(f"  {role}: {answered} answers of a chat model, {price}", markup=False, highlight=False)
         facts = Table(box=None, pad_edge=False, show_header=False)
         for name, value in self.figures.items():
             facts.add_row(name.replace("_", " "), str(value))
         console.print(facts)
-        for r in self.results:
+        for r in self.results[:SHOWN]:
             if r.key in self.folders:
                 folder = self.folders[r.key]
                 console.print()
@@ -115,7 +142,7 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
     run_id = derive_id("run", [time.time_ns(), os.getpid()])
     folder = runs_folder(opened.root) / run_id
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.yaml").write_text(yaml.safe_dump(_record(groups, config), sort_keys=False, allow_unicode=True), "utf-8")
+    (folder / "run.json").write_bytes(orjson.dumps(_record(groups, config), option=orjson.OPT_INDENT_2))
     shown = {g.key: g.items[0].uri for g in groups}
     with LiveView(opened.root, run_id, shown, quiet=quiet):
         if config.run.engine == "ray":
@@ -131,6 +158,7 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
         if r.status in ("delivered", "incomplete") and r.project_id is not None:
             report.folders[r.key] = lay_out(opened, r.project_id, open_sandbox(config.run.sandbox))
     report.figures = figures(opened, [r.project_id for r in results if r.project_id is not None])
+    report.costs = [(str(role), int(n), dollars) for role, n, dollars in opened.query("select role, answered, dollars from costs").rows]
     report.wall_s = time.monotonic() - started
     return report
 

@@ -38,6 +38,27 @@ class RayConfig(Frozen):
     )
     object_store_bytes: int = Field(default=200_000_000, ge=80_000_000)
     cpus_per_project: int = Field(default=2, ge=1, description="CPUs one project reserves; set to the cores a model run may use")
+    gpus_per_project: float = Field(default=0.0, ge=0.0, le=8.0, description="share of a GPU one project reserves; 0.25 puts four on one")
+    memory_per_project_bytes: int | None = Field(default=None, ge=1, description="memory one project reserves; none leaves it to Ray")
+    batch: int = Field(default=1, ge=1, le=256, description="projects in one Ray task; more than 1 pays for projects of under a second")
+
+
+class LimitsConfig(Frozen):
+    """What a stage of one project may take in its worker. Engines in the sandbox have their own, tighter limits."""
+
+    invert_s: float | None = Field(default=7200.0, gt=0, description="seconds an inversion may take")
+    replay_s: float | None = Field(default=21600.0, gt=0, description="seconds a replay with its repairs may take")
+    materialize_s: float | None = Field(default=1800.0, gt=0, description="seconds making examples may take")
+    memory_bytes: int | None = Field(
+        default=None,
+        ge=100_000_000,
+        description="memory of a worker and all its children; over it the worker ends and the project is tried again",
+    )
+    grace_s: float = Field(default=10.0, ge=0, description="seconds between telling a stage that its time is over and ending its worker")
+
+    def seconds(self, stage: str) -> float | None:
+        """The time limit of a stage; None for those that have none."""
+        return {"invert": self.invert_s, "replay": self.replay_s, "materialize": self.materialize_s}.get(stage)
 
 
 class EndpointsConfig(Frozen):
@@ -46,6 +67,7 @@ class EndpointsConfig(Frozen):
 
     student: EndpointLimits = EndpointLimits()
     teacher: EndpointLimits = EndpointLimits()
+    judge: EndpointLimits = EndpointLimits()
 
 
 class RunConfig(Frozen):
@@ -55,6 +77,7 @@ class RunConfig(Frozen):
     sandbox: Literal["bubblewrap", "process"] = Field(default="bubblewrap", description="'process' has no isolation and must be asked for")
     window: int = Field(default=4, ge=1, le=1000, description="projects in flight at once")
     attempts: int = Field(default=3, ge=1, le=3, description="tries a stage gets before its project is quarantined")
+    limits: LimitsConfig = LimitsConfig()
     ray: RayConfig = RayConfig()
     endpoints: EndpointsConfig = EndpointsConfig()
 
@@ -67,7 +90,6 @@ class WorkprintConfig(Frozen):
     replay: ReplayConfig = ReplayConfig()
     repair: RepairConfig = RepairConfig()
     materialize: MaterializeConfig = MaterializeConfig()
-    judge: EndpointLimits = EndpointLimits()
     run: RunConfig = RunConfig()
 
     def reaches_out(self) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""Projects one after the other in this process: for debugging, and where Ray is not wanted. Rows equal those of the Ray runner."""
+"""Projects one after the other in this process: for debugging, and where Ray is not wanted. Rows equal those of the Ray runner.
+
+Time limits of a stage hold here too; a memory limit can only be told to the stage, since ending the process would end the run.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from pathlib import Path
 
 from jobs.chain import ProjectResult, process
 from jobs.config import WorkprintConfig
+from jobs.guard import guarded
+from jobs.progress import EventLog
 from jobs.sources import SourceGroup
+from jobs.work import Work
 
 
 def run_all(
@@ -15,6 +21,13 @@ def run_all(
     config: WorkprintConfig,
     lake: Path,
     run_id: str,
+    *,
+    work: Work = process,
 ) -> list[ProjectResult]:
-    """Run every project, in order."""
-    return [process(group, config, lake, run_id) for group in groups]
+    """Run every project, in order.
+
+    Args:
+        work: what is done with one project; the chain of stages.
+    """
+    with guarded(config.run.limits, EventLog.open(lake, run_id, ""), may_die=False):
+        return [work(group, config, lake, run_id) for group in groups]

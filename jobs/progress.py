@@ -1,11 +1,13 @@
 """What a run is doing, as lines in files: readable from another shell, from another process, after a crash.
 
-One file a project under ``LAKE/runs/RUN/events``. Lines are appended by the one process that works on the project.
-Times in here are for people; they never enter a digest.
+One file a process under ``LAKE/runs/RUN/events``, so that a run of many thousand projects has few of them. Lines are appended whole by the
+one process that owns the file. Times in here are for people; they never enter a digest.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,24 +24,54 @@ def runs_folder(lake: Path) -> Path:
     return lake / "runs"
 
 
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What this process does right now: a stage of a project, and since when (monotonic seconds)."""
+
+    key: str
+    stage: str
+    since: float
+
+
+_doing: Doing | None = None
+
+
+def doing() -> Doing | None:
+    """The stage this process is in, if any. For the guard of its limits."""
+    return _doing
+
+
+def _follow(key: str, event: str, fields: dict[str, Any]) -> None:
+    global _doing
+    if event == "stage_started" or (event == "failed" and not fields.get("quarantined", True)):
+        _doing = Doing(key, str(fields["stage"]), time.monotonic())
+    elif event in ("stage_done", "stage_skipped", "rejected", "failed", "finished"):
+        _doing = None
+
+
 @dataclass(slots=True)
 class EventLog:
     """Appends events of one project."""
 
     path: Path
+    key: str
 
     @classmethod
     def open(cls, lake: Path, run_id: str, key: str) -> EventLog:
         """The log of one project in one run; makes its folder."""
         folder = runs_folder(lake) / run_id / "events"
         folder.mkdir(parents=True, exist_ok=True)
-        return cls(folder / f"{key}.jsonl")
+        return cls(folder / f"{socket.gethostname()}-{os.getpid()}.jsonl", key)
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one event. ``event``: stage_started, stage_done, stage_skipped, note, rejected, failed, finished."""
-        line = orjson.dumps({"time_s": round(time.time(), 3), "event": event, **fields}) + b"\n"
-        with self.path.open("ab") as f:
-            f.write(line)
+        _follow(self.key, event, fields)
+        line = orjson.dumps({"time_s": round(time.time(), 3), "project": self.key, "event": event, **fields}) + b"\n"
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(fd, line)
+        finally:
+            os.close(fd)
 
     def note(self, stage: str) -> Note:
         """A progress callback for a stage."""
@@ -54,11 +86,13 @@ class EventReader:
         self._offset: dict[Path, int] = {}
 
     def new(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(project key, event) for every event not seen yet."""
+        """(project key, event) for every event not seen yet; those of one process in their order."""
         if not self._folder.is_dir():
             return
         for path in sorted(self._folder.glob("*.jsonl")):
             start = self._offset.get(path, 0)
+            if path.stat().st_size <= start:
+                continue
             with path.open("rb") as f:
                 f.seek(start)
                 data = f.read()
@@ -66,6 +100,19 @@ class EventReader:
             self._offset[path] = start + end
             for line in data[:end].splitlines():
                 try:
-                    yield path.stem, orjson.loads(line)
-                except orjson.JSONDecodeError:
+                    event = orjson.loads(line)
+                    yield str(event["project"]), event
+                except (orjson.JSONDecodeError, KeyError, TypeError):
                     continue
+
+
+def last_failure(lake: Path, run_id: str, key: str) -> dict[str, Any] | None:
+    """The last ``failed`` event of a project in a run, by its time; None if there is none."""
+    found = [e for k, e in EventReader(lake, run_id).new() if k == key and e["event"] == "failed"]
+    return max(found, key=lambda e: float(e["time_s"]), default=None)
+
+
+def last_stage(lake: Path, run_id: str, key: str) -> str | None:
+    """The stage that a project was last said to have started in a run."""
+    found = [e for k, e in EventReader(lake, run_id).new() if k == key and e["event"] == "stage_started"]
+    return str(max(found, key=lambda e: float(e["time_s"]))["stage"]) if found else None

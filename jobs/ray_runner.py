@@ -18,11 +18,15 @@ from jobs import models
 from jobs.chain import ProjectResult, process
 from jobs.config import RayConfig, WorkprintConfig
 from jobs.confine import can_be_private, private_network
+from jobs.guard import guarded
+from jobs.progress import EventLog, last_failure, last_stage
 from jobs.sources import SourceGroup
+from jobs.work import Work
 from replay.chat.config import ModelConfig
 from replay.chat.model import ChatRequest, HttpChatModel
 from schemas.errors import ConfigInvalid, EndpointFailed, PipelineError
 from schemas.reply import ModelReply
+from storage.lake import Lake
 
 TICK_S = 0.5
 RAY_FLOOR = (2, 52)
@@ -37,44 +41,76 @@ _ENVIRONMENT = {
 """Set before ray is imported, unless the user has set them: token authentication, nothing phoned out, no environment rebuilt."""
 
 
+_LAKE_ENVIRONMENT = (
+    "WORKPRINT_LEDGER",
+    "WORKPRINT_CACHE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+)
+
+
 def run_all(
     groups: Sequence[SourceGroup],
     config: WorkprintConfig,
     lake: Path,
     run_id: str,
+    *,
+    work: Work = process,
 ) -> list[ProjectResult]:
     """Run every project on Ray.
 
     A worker that dies takes its project's current stage with it: the task is tried again and continues from the ledger and the
-    call journal. After ``config.run.attempts`` deaths the project is reported as failed and the rest goes on.
+    call journal. After ``config.run.attempts`` deaths the project is recorded as failed and quarantined, and the rest goes on. Projects
+    that shared a task with one that died are tried again alone.
+
+    Args:
+        work: what is done with one project; the chain of stages.
     """
-    with _network(config), _session(config.run.ray) as ray:
+    settings = config.run.ray
+    with _network(config), _session(settings) as ray:
         cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        task = ray.remote(num_cpus=min(config.run.ray.cpus_per_project, cpus), max_retries=config.run.attempts - 1, retry_exceptions=False)(
-            _process
-        )
-        shared = _model_actors(ray, config)
-        waiting = deque(groups)
-        flying: dict[Any, SourceGroup] = {}
+        task = ray.remote(
+            num_cpus=min(settings.cpus_per_project, cpus),
+            num_gpus=settings.gpus_per_project,
+            memory=settings.memory_per_project_bytes,
+            max_retries=config.run.attempts - 1,
+            retry_exceptions=False,
+        )(_projects)
+        shared = {"work": work, "config": config, "lake": lake, "run_id": run_id, "environment": _carried()}
+        common = ray.put(shared | {"models": _model_actors(ray, config)})  # once a run, not once a project
+        waiting = deque(tuple(groups[at : at + settings.batch]) for at in range(0, len(groups), settings.batch))
+        flying: dict[Any, tuple[SourceGroup, ...]] = {}
         results: dict[str, ProjectResult] = {}
         while waiting or flying:
             while waiting and len(flying) < config.run.window:
-                group = waiting.popleft()
-                flying[task.remote(shared, group, config, lake, run_id)] = group
-            ready, _ = ray.wait(list(flying), num_returns=1, timeout=TICK_S)
+                batch = waiting.popleft()
+                flying[task.remote(common, batch)] = batch
+            ray.wait(list(flying), num_returns=1, timeout=TICK_S)
+            ready, _ = ray.wait(list(flying), num_returns=len(flying), timeout=0)
             for ref in ready:
-                group = flying.pop(ref)
+                batch = flying.pop(ref)
                 try:
-                    results[group.key] = ray.get(ref)
+                    results.update((r.key, r) for r in ray.get(ref))
+                except ray.exceptions.RayTaskError as error:
+                    raise error.as_instanceof_cause() from None  # a broken lake: nothing more can be done
                 except ray.exceptions.RayError as error:
-                    results[group.key] = _lost(group, lake, run_id, config.run.attempts, error)
+                    if len(batch) > 1:
+                        waiting.extend((group,) for group in batch)
+                    else:
+                        results[batch[0].key] = _lost(batch[0], lake, run_id, config.run.attempts, error)
         return [results[g.key] for g in groups]
 
 
-def _process(shared: dict[str, Any], group: SourceGroup, config: WorkprintConfig, lake: Path, run_id: str) -> ProjectResult:
-    """In a worker: one project, its chat models reached through the run's actors."""
-    models.share({part: _RemoteModel(actor, getattr(config.replay.policy, part)) for part, actor in shared.items()})
-    return process(group, config, lake, run_id)
+def _projects(shared: dict[str, Any], batch: Sequence[SourceGroup]) -> list[ProjectResult]:
+    """In a worker: some projects, their chat models reached through the run's actors."""
+    os.environ.update(shared["environment"])
+    config, lake, run_id = shared["config"], shared["lake"], shared["run_id"]
+    models.share({part: _RemoteModel(actor, getattr(config.replay.policy, part)) for part, actor in shared["models"].items()})
+    with guarded(config.run.limits, EventLog.open(lake, run_id, ""), may_die=True):
+        return [shared["work"](group, config, lake, run_id) for group in batch]
 
 
 class _RemoteModel:
@@ -113,22 +149,30 @@ def _model_actors(ray: Any, config: WorkprintConfig) -> dict[str, Any]:
     return out
 
 
-def _lost(group: SourceGroup, lake: Path, run_id: str, attempts: int, error: Exception) -> ProjectResult:
-    from storage.lake import Lake
+def _carried() -> dict[str, str]:
+    """Settings of where the lake is, for workers on other machines. (They stay in Ray's memory and out of its logs.)"""
+    return {k: v for k, v in os.environ.items() if k in _LAKE_ENVIRONMENT}
 
-    detail = f"the worker process died on every one of {attempts} attempts ({type(error).__name__})"
+
+def _lost(group: SourceGroup, lake: Path, run_id: str, attempts: int, error: Exception) -> ProjectResult:
+    """Record a project whose worker died on every attempt, under the stage it died in."""
+    told = last_failure(lake, run_id, group.key) or {}
+    stage, code = str(told.get("stage", "worker")), str(told.get("code", "worker_died"))
+    if "message" not in told:
+        stage = last_stage(lake, run_id, group.key) or stage
+    detail = str(told.get("message") or f"the worker process died on every one of {attempts} attempts ({type(error).__name__})")
     Lake(lake).record_failure(
-        stage="worker",
-        subject=group.key,
+        stage=stage,
+        subject=group.project_id or group.key,
         uri=group.items[0].uri,
         error_type=type(error).__name__,
-        code="worker_died",
+        code=code,
         message=detail,
         attempts=attempts,
         quarantined=True,
         run_id=run_id,
     )
-    return ProjectResult(group.key, group.items[0].uri, "failed", group.project_id, "worker_died", detail)
+    return ProjectResult(group.key, group.items[0].uri, "failed", group.project_id, code, detail)
 
 
 @contextmanager

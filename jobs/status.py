@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -15,23 +16,8 @@ from jobs.progress import EventReader, runs_folder
 from jobs.questions import open_lake
 from storage.lake import Lake
 
-FUNNEL = """
-select
-  (select count(*) from sources) as sources,
-  (select count(*) from sources where is_duplicate) as duplicates,
-  (select count(*) from rejections) as rejected,
-  (select count(*) from projects) as projects,
-  (select count(*) from trajectories) as trajectories,
-  (select count(*) from trajectories where outcome = 'delivered') as delivered,
-  (select count(*) from calls) as calls,
-  (select count(*) from calls where status = 'refused') as refused_calls,
-  (select count(*) from blockers) as blockers,
-  (select count(*) from repairs) as repairs,
-  (select count(*) from examples) as examples,
-  (select count(distinct f.subject) from failures f where f.quarantined and not exists
-     (select 1 from stage_runs s where s.stage = f.stage and s.subject = f.subject)) as quarantined
-"""
-"""The funnel from videos in to examples out, as one query."""
+SHOWN = 40
+"""Projects shown by name; of more than these only the ones that are being worked on."""
 
 UNMENDED = """
 select distinct f.stage, f.code, f.uri from failures f
@@ -81,7 +67,13 @@ class LakeStatus:
             console.print(f"  failed     {stage}: {code}: {uri}", markup=False, highlight=False)
         if self.run_id is not None:
             console.print(f"\nlatest run {self.run_id}, last heard of {self.run_age_s or 0:.0f} s ago", markup=False, highlight=False)
-            for p in self.projects:
+            ended = Counter(p["status"] for p in self.projects if p["status"])
+            waiting = sum(1 for p in self.projects if p["status"] is None and p["stage"] is None)
+            going = [p for p in self.projects if p["status"] is None and p["stage"] is not None]
+            parts = [*(f"{n} {status}" for status, n in sorted(ended.items())), f"{len(going)} being worked on", f"{waiting} waiting"]
+            console.print("  " + ", ".join(parts), markup=False, highlight=False)
+            shown = self.projects if len(self.projects) <= SHOWN else going
+            for p in shown[:SHOWN]:
                 console.print(f"  {p['uri'][-60:]:<60} {p['doing']}", markup=False, highlight=False)
 
 
@@ -94,7 +86,7 @@ def read_status(path: Path) -> LakeStatus:
     lake = open_lake(path)
     con = lake.connect()
     try:
-        cursor = con.execute(FUNNEL)
+        cursor = con.execute("from funnel")
         names = [d[0] for d in cursor.description or ()]
         funnel = dict(zip(names, (int(v) for v in cursor.fetchall()[0]), strict=True))
         rejections = [
@@ -110,13 +102,13 @@ def read_status(path: Path) -> LakeStatus:
 
 
 def _latest(lake: Lake) -> tuple[str | None, float | None, list[dict[str, Any]]]:
-    runs = [p for p in runs_folder(lake.root).glob("run_*") if (p / "run.yaml").is_file()]
+    runs = [p for p in runs_folder(lake.root).glob("run_*") if (p / "run.json").is_file()]
     if not runs:
         return None, None, []
-    latest = max(runs, key=lambda p: (p / "run.yaml").stat().st_mtime_ns)
-    keys: dict[str, list[str]] = yaml.safe_load((latest / "run.yaml").read_text("utf-8")).get("keys", {})
+    latest = max(runs, key=lambda p: (p / "run.json").stat().st_mtime_ns)
+    keys: dict[str, list[str]] = orjson.loads((latest / "run.json").read_bytes()).get("keys", {})
     doing = {k: {"key": k, "uri": uris[0], "stage": None, "doing": "waiting", "status": None} for k, uris in keys.items()}
-    heard = (latest / "run.yaml").stat().st_mtime
+    heard = (latest / "run.json").stat().st_mtime
     for key, event in EventReader(lake.root, latest.name).new():
         row = doing.setdefault(key, {"key": key, "uri": key, "stage": None, "doing": "waiting", "status": None})
         heard = max(heard, float(event["time_s"]))

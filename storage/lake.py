@@ -28,7 +28,7 @@ from storage.history import DataFile, LakeVersion, StageRecord
 from storage.ledger import ARTIFACT_REF, FAILURE, STAGE_RUN, Ledger, sqlite_url
 from storage.marker import open_marker
 from storage.snapshots import SnapshotStore
-from storage.views import open_views, refuse_writes
+from storage.views import open_views, refuse_writes, tables_in
 
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
@@ -315,7 +315,11 @@ class Lake:
             StorageFault, DigestMismatch, SchemaMismatch: as :meth:`connect`.
         """
         refuse_writes(sql)
-        con = self.connect(version, verify=verify)
+        files = self.files(version)
+        if verify:
+            needed = tables_in(sql)
+            self.verify([f for f in files if f.table in needed])
+        con = open_views(self.root, files)
         try:
             cursor = con.execute(sql, parameters)
             columns = tuple(str(d[0]) for d in cursor.description or ())

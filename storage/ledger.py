@@ -202,7 +202,8 @@ class Ledger:
             StorageFault: the database cannot be read.
         """
         with self._mapped(), self._engine.connect() as con:
-            yield con.execution_options(**({"reading": True} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}))
+            options: dict[str, Any] = {"reading": True} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+            yield con.execution_options(compiled_cache=_COMPILED, **options)
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
@@ -215,6 +216,7 @@ class Ledger:
         self._latch.check()
         with self._mapped(), self._engine.connect() as con:
             durable.hit("ledger_begin", self._where)
+            con.execution_options(compiled_cache=_COMPILED)
             with con.begin() as transaction:
                 self._serialise(con)
                 yield con
@@ -295,6 +297,9 @@ def _fault(error: DBAPIError, folder: Path | None) -> StorageFault:
         return StorageFault("ledger_damaged", f"the ledger is damaged: {error.orig}", "restore ledger.sqlite from a copy")
     return StorageFault("ledger_failed", f"the ledger refused: {error.orig}", "check the device or the database server, then start again")
 
+
+_COMPILED: dict[Any, Any] = {}
+"""Statements as SQL text, for all ledgers of this process: compiling costs more than running most of them."""
 
 _LEDGERS: weakref.WeakSet[Ledger] = weakref.WeakSet()
 _INHERITED: list[object] = []

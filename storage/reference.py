@@ -8,6 +8,7 @@ from pathlib import Path
 from schemas.tables import PROVENANCE, TABLES, Column
 from storage.arrow import DUCKDB
 from storage.durable import write_file
+from storage.views import SUMMARIES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "tables.md"
 
@@ -37,6 +38,9 @@ def reference_page() -> str:
     for spec in TABLES:
         keys = ", ".join(f"`{k}`" for k in spec.key)
         parts += [f"## {spec.name}", "", f"{spec.doc} Version {spec.version}. Key: {keys}.", "", *_rows(spec.columns), ""]
+    parts += ["## Summaries", "", "Views over several tables.", ""]
+    for name, (doc, sql) in SUMMARIES.items():
+        parts += [f"### {name}", "", doc, "", "```sql", sql.strip(), "```", ""]
     return "\n".join(parts)
 
 

@@ -5,6 +5,7 @@ Owns the SQL of the views and the locked connection. Must not read the ledger.
 
 from __future__ import annotations
 
+import re
 import tempfile
 import uuid
 from collections.abc import Collection, Sequence
@@ -13,9 +14,60 @@ from pathlib import Path
 import duckdb
 
 from schemas.errors import ConfigInvalid, SchemaMismatch
-from schemas.tables import TABLES, TableSpec
+from schemas.tables import TABLE, TABLES, TableSpec
 from storage.arrow import DUCKDB
 from storage.history import DataFile
+
+_WORDS = re.compile(r"\w+")
+
+SUMMARIES: dict[str, tuple[str, str]] = {
+    "funnel": (
+        "From sources in to examples out, one row. sources = duplicates + rejected + lost + waiting + projects; "
+        "trajectories = delivered + incomplete.",
+        """
+with units as (
+  select coalesce(project_id, source_key) as unit, any_value(project_id) as project_id, list(source_key) as keys from sources group by 1
+), given_up as (
+  select distinct f.subject from failures f where f.quarantined
+  and not exists (select 1 from stage_runs s where s.stage = f.stage and s.subject = f.subject)
+), fate as (
+  select case
+    when u.project_id in (select project_id from projects) then 'project'
+    when exists (select 1 from rejections r where list_contains(u.keys, r.source_key)) then 'rejected'
+    when u.unit in (select subject from given_up) then 'lost'
+    else 'waiting' end as became
+  from units u
+)
+select
+  (select count(*) from sources) as sources,
+  (select count(*) from sources) - (select count(*) from units) as duplicates,
+  (select count(*) from fate where became = 'rejected') as rejected,
+  (select count(*) from fate where became = 'lost') as lost,
+  (select count(*) from fate where became = 'waiting') as waiting,
+  (select count(*) from fate where became = 'project') as projects,
+  (select count(*) from projects p where p.project_id in (select subject from given_up)) as projects_given_up,
+  (select count(*) from trajectories) as trajectories,
+  (select count(*) from trajectories where outcome = 'delivered') as delivered,
+  (select count(*) from trajectories where outcome = 'incomplete') as incomplete,
+  (select count(*) from calls) as calls,
+  (select count(*) from calls where status = 'refused') as refused_calls,
+  (select count(*) from blockers) as blockers,
+  (select count(*) from repairs) as repairs,
+  (select count(*) from repairs where outcome = 'verified') as repairs_verified,
+  (select count(*) from examples) as examples,
+  (select count(*) from given_up) as quarantined
+""",
+    ),
+    "costs": (
+        "What chat models cost, by role: calls that an endpoint answered, tokens, and dollars where a price is configured.",
+        """
+select role, count(*) as answered, sum(prompt_tokens) as prompt_tokens, sum(completion_tokens) as completion_tokens,
+  sum(cost_microusd) / 1e6 as dollars
+from calls where reply_sha256 is not null group by role order by role
+""",
+    ),
+}
+"""Views over several tables: what each means, and its query."""
 
 
 def open_views(
@@ -50,6 +102,8 @@ def open_views(
         _configure(con, settings)
         for spec in (t for t in TABLES if only is None or t.name in only):
             con.execute(f"create view {_name(spec.name)} as {view_sql(root, spec, [f for f in files if f.table == spec.name])}").fetchall()
+        for name, (_, sql) in SUMMARIES.items() if only is None else ():
+            con.execute(f"create view {_name(name)} as {sql}").fetchall()
     except BaseException:
         con.close()
         raise
@@ -93,6 +147,19 @@ def view_sql(root: Path, spec: TableSpec, files: Sequence[DataFile]) -> str:
 
 def _select(columns: str, source: str, condition: str = "true") -> str:
     return " ".join(("select", columns, "from", source, "where", condition))
+
+
+def tables_in(sql: str) -> set[str]:
+    """Tables that a query can need: those whose name is a word of it, and those behind the summaries it names. Never too few."""
+    words = set(_WORDS.findall(sql.lower()))
+    if "query_table" in words or "query" in words:  # names put together while it runs
+        return set(TABLE)
+    for name, (_, inner) in SUMMARIES.items():
+        if name in words:
+            words |= set(_WORDS.findall(inner))
+    if words & {"show", "describe", "duckdb_views", "duckdb_tables", "duckdb_columns", "information_schema", "pragma_show", "summarize"}:
+        return set(TABLE)
+    return words & set(TABLE)
 
 
 def refuse_writes(sql: str) -> None:

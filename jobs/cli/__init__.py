@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, agents, audit, batch, data, dataset, single, studio
+from jobs.cli import about, agents, audit, batch, data, dataset, lake, single, studio
 from jobs.cli import explain as explaining
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
@@ -46,6 +46,7 @@ Exit status: 0 all good, 1 our fault (the message says what to do),
 batch.register(app)
 single.register(app)
 data.register(app)
+lake.register(app)
 agents.register(app)
 dataset.register(app)
 about.register(app)

@@ -21,7 +21,9 @@ def register(app: typer.Typer) -> None:
 def query(
     sql: Annotated[str, typer.Argument(help="A DuckDB query over the tables of docs/tables.md.")],
     lake: LakeOption = DEFAULT_LAKE,
-    version: Annotated[int | None, typer.Option(help="Open the lake as of this version.")] = None,
+    version: Annotated[
+        int | None, typer.Option("--at", "--version", help="The lake as of this version; see 'workprint versions'.", metavar="VERSION")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask the lake a question in SQL.
@@ -33,6 +35,8 @@ def query(
       workprint query "select code, count(*) n from blockers group by code order by n desc" --lake lake --json
 
       workprint query "from examples select role, kind, avg(prompt_tokens) group by all" --lake lake
+
+      workprint query "from funnel" --lake lake --at 17
 
     With --json: a list of objects, one a row.
     """
