@@ -9,17 +9,22 @@ from typing import Any
 
 import pytest
 
+from materialize.config import MaterializeConfig
+from materialize.tokens import open_counter
 from replay import views
 from replay.config import ReplayConfig
 from replay.contexts import build_context, data, prompt, prompts_digest
+from replay.policies.scripted import ScriptedPolicy
 from replay.runtime import Runtime
 from replay.state import apply, film_change, initial, put_shot
 from schemas.canonical import canonical_bytes, canonical_text
 from schemas.contract import Role
+from schemas.errors import EngineMissing
 from schemas.state import PlannedShot, ProductionState, Segment, ShotRecord
 from schemas.trajectory import Call, Observation, ObservationStatus, RoleContext
 from schemas.verdict import Defect, DefectCode
 from tests.replay.doubles import SCRIPT, SEGMENTS, ask, call, content, music_tool, planned, pool_clip, registry, runtime, task
+from tests.replay.toy import ToyCritic, spoken, storyboard, toy_runtime
 
 ORCHESTRATOR_CHARS = 32_000
 CONTENT_CHARS = 40_000
@@ -158,13 +163,38 @@ def long_call(run: Runtime, changed: tuple[str, ...]) -> Call:
     return last.model_copy(update={"observation": observation})
 
 
-@pytest.mark.parametrize("shots", [1, 40, 300])
+@pytest.mark.parametrize("shots", [1, 40, 300, 1000])
 def test_an_orchestrators_context_is_bounded_for_films_of_any_length(folder: Path, shots: int) -> None:
     state = big_film(shots)
     one = long_call(runtime(folder), tuple(f"{sid}.render" for sid in state.film.shot_order))
     for calls in ((), tuple(one.model_copy(update={"call_index": i, "orchestrator_call": i}) for i in range(50))):
         context = build_context(state, calls, registry=registry(), config=ReplayConfig(), budget=50)
         assert len(user(context)) <= ORCHESTRATOR_CHARS
+
+
+TOKENS = {Role.ORCHESTRATOR: 12_000, Role.GENERATOR: 16_000, Role.CRITIC: 16_000}
+"""Bounds of one context, for films of any length and for the language whose characters cost most."""
+
+
+@pytest.mark.parametrize(("language", "shots"), [("en", 300), ("zh", 1000)])
+def test_contexts_are_bounded_in_tokens_too(folder: Path, shots: int, language: str) -> None:
+    try:
+        counter = open_counter(MaterializeConfig())
+    except EngineMissing as error:
+        pytest.skip(f"no tokenizer: {error.next_step}")
+    assert counter is not None
+    lines = {"en": "Ordinary words make up this sentence of the narration.", "zh": "解说词里的每一句话都由常用的汉字组成。"}
+    board = spoken(storyboard(shots, sentences_per_segment=8), (lines[language] * 4,), language)
+    policy, run = ScriptedPolicy(board, 3, ReplayConfig(), ToyCritic()), toy_runtime(folder, board, errors=9)
+    seen: set[Role] = set()
+    while not run.finished:
+        context = run.context()
+        visible = context.visible()
+        tokens = counter.count_text(counter.render(visible["messages"], visible["tools"]))
+        assert tokens <= TOKENS[context.role], f"{tokens} tokens for the {context.role.value} at call {context.call_index}"
+        seen.add(context.role)
+        run.step(policy.act(context))
+    assert seen == set(Role)
 
 
 def test_a_long_plan_is_reflected_on_in_bounded_parts(folder: Path) -> None:
