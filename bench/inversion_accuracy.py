@@ -254,8 +254,9 @@ def report(results: Sequence[Result], real: dict[str, Score], rows: Sequence[str
     ):
         target = ">= 0.98" if whole == "sentence" else ""
         line(f"{what} ({c[whole]})", target, f"{ours.share(part, whole):.3f}", f"{greedy.share(part, whole):.3f}")
-    line(f"word borders, median ({len(ours.borders_us)})", "<= 60 ms", f"{ours.quantile_us(0.5) / 1000:.0f} ms")
-    line("word borders, 95th percentile", "<= 200 ms", f"{ours.quantile_us(0.95) / 1000:.0f} ms")
+    if ours.borders_us:
+        line(f"word borders, median ({len(ours.borders_us)})", "<= 60 ms", f"{ours.quantile_us(0.5) / 1000:.0f} ms")
+        line("word borders, 95th percentile", "<= 200 ms", f"{ours.quantile_us(0.95) / 1000:.0f} ms")
     for language in ("en", "zh"):
         own = total(r.score for r in results if r.name.endswith(language))
         figures = f"{own.quantile_us(0.5) / 1000:.0f}, {own.quantile_us(0.95) / 1000:.0f} ms"

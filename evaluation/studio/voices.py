@@ -50,7 +50,7 @@ _QUIET_DB = -38.0
 """Below the loudest 5 ms by this much is silence."""
 _PAUSE_US = 90_000
 """A shorter silence at a border is the closure of a consonant and belongs to the word behind it."""
-_EARLY_US, _REACH_US, _SPREAD_US = 15_000, 50_000, 20_000
+_EARLY_US, _REACH_US, _SPREAD_US = 25_000, 50_000, 20_000
 """Where inside running speech a border is expected (this much before the place the durations give), and how far from there it may lie."""
 _MARKS = set(';:,.!?—…"()“” ')
 
