@@ -10,12 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from materialize.export.axolotl import axolotl
 from materialize.export.hub import Hub
-from materialize.export.openai_jsonl import OpenAI
+from materialize.export.llamafactory import llamafactory
+from materialize.export.openai_jsonl import openai
 from materialize.export.options import ExportOptions, ExportReport
 from materialize.export.selection import Source
 from materialize.export.sft import Consumer as Shape
 from materialize.export.sft import Note, export_sft
+from materialize.export.swift import swift
 from materialize.export.trl import Trl
 from schemas.errors import ConfigInvalid
 
@@ -61,7 +64,10 @@ def _sft(shape: Shape) -> Exporter:
 EXPORTERS: dict[tuple[ExportKind, Consumer], Exporter] = {
     (ExportKind.SFT, Consumer.TRL): _sft(Trl()),
     (ExportKind.SFT, Consumer.HF): _sft(Hub()),
-    (ExportKind.SFT, Consumer.OPENAI_JSONL): _sft(OpenAI()),
+    (ExportKind.SFT, Consumer.OPENAI_JSONL): _sft(openai()),
+    (ExportKind.SFT, Consumer.LLAMAFACTORY): _sft(llamafactory()),
+    (ExportKind.SFT, Consumer.SWIFT): _sft(swift()),
+    (ExportKind.SFT, Consumer.AXOLOTL): _sft(axolotl()),
 }
 """All exports of this release."""
 

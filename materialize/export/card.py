@@ -23,9 +23,9 @@ def card(report: ExportReport) -> str:
     return f"---\n{yaml.safe_dump(_head(report), sort_keys=False, allow_unicode=True)}---\n\n{_body(report)}{_LOADING}{_columns()}"
 
 
-def plain_card(report: ExportReport) -> str:
-    """README.md without a head, for consumers that read the files directly."""
-    return _body(report) + _OPENAI
+def plain_card(report: ExportReport, loading: str) -> str:
+    """README.md without a head, for consumers that read the files directly. ``loading`` says how."""
+    return f"{_body(report)}## Loading\n\n{loading}{_ORIGINS}"
 
 
 def sources(selection: Selection, report: ExportReport) -> bytes:
@@ -138,8 +138,6 @@ ask the trained model in the same way.
 
 """
 
-_OPENAI = """## Loading
-
-Each line is one training example of the chat format for fine-tuning: `messages`, `tools`, `parallel_tool_calls`. The only assistant
-message is the completion. Line n of a `.origins.jsonl` file tells where line n of the data comes from.
+_ORIGINS = """
+Line n of a `.origins.jsonl` file tells where line n of the data comes from. Held-out projects are never part of an export.
 """

@@ -37,6 +37,10 @@ class ExportFolder:
         """Record how many examples a file holds, once that is known."""
         self._rows[name] = rows
 
+    def names(self) -> list[str]:
+        """Names of all files so far, sorted."""
+        return sorted(self._rows)
+
     def files(self) -> tuple[ExportedFile, ...]:
         """All files written so far, by name, with digests."""
         out = []

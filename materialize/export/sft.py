@@ -41,7 +41,18 @@ class ShardWriter(Protocol):
 class Consumer(Protocol):
     """The shape of an export."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        ...
+
+    def accept(self, item: Conversation) -> None:
+        """Whether a conversation can be said in this form.
+
+        Raises:
+            BadText: it cannot, without changing what is trained.
+        """
+        ...
 
     def shard(self, folder: ExportFolder, split: str, index: int, count: int) -> AbstractContextManager[ShardWriter]:
         """Open shard ``index`` of ``count`` of a split."""
@@ -93,7 +104,7 @@ def export_sft(consumer: Consumer, source: Source, out: Path, options: ExportOpt
             shards = list(selection.shards(split, options.rows_per_shard))
             for index, keys in enumerate(shards):
                 with consumer.shard(folder, split, index, len(shards)) as writer:
-                    for batch in _batches(selection, keys, tally, options):
+                    for batch in _batches(consumer, selection, keys, tally, options):
                         for item in batch:
                             tally.add(item)
                         writer.write(batch)
@@ -106,11 +117,15 @@ def export_sft(consumer: Consumer, source: Source, out: Path, options: ExportOpt
     return report
 
 
-def _batches(selection: Selection, keys: list[Key], tally: _Tally, options: ExportOptions) -> Iterator[list[Conversation]]:
+def _batches(
+    consumer: Consumer, selection: Selection, keys: list[Key], tally: _Tally, options: ExportOptions
+) -> Iterator[list[Conversation]]:
     batch: list[Conversation] = []
     for row in selection.read(keys):
         try:
-            batch.append(conversation(row))
+            item = conversation(row)
+            consumer.accept(item)
+            batch.append(item)
         except BadText as bad:
             tally.left_out.append(LeftOut(example_id=row["example_id"], reason=str(bad)))
             if options.bad_rows == "refuse" and len(tally.left_out) >= _NAMED:

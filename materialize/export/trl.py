@@ -33,6 +33,9 @@ class Trl:
 
     name = "trl"
 
+    def accept(self, item: Conversation) -> None:
+        """Every checked conversation can be said in this form."""
+
     @contextmanager
     def shard(self, folder: ExportFolder, split: str, index: int, count: int) -> Iterator[ParquetShard]:
         """``data/train-00000-of-00002.parquet`` and so on."""
