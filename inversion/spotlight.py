@@ -24,6 +24,8 @@ SURE = 0.8
 CARD_LINE = 0.05
 """A line at least this share of the frame's height is written to be read from afar."""
 HUGE_LINE = 0.11
+UPRIGHT = 0.8
+"""Type in upright films is set by the width: this many times the width counts as the frame's height there."""
 MOST_LINES = 14
 """More lines than this are a document or a terminal, not a card."""
 
@@ -56,7 +58,8 @@ class _Page:
     height: int
 
     def share(self, line: TextBox) -> float:
-        return line.height / self.height
+        """Height of a line against the frame: its height, in upright films what a wide film of that width would have for one."""
+        return line.height / min(self.height, UPRIGHT * self.width)
 
     def centre(self, line: TextBox) -> tuple[float, float]:
         return (line.x + line.width / 2) / self.width, (line.y + line.height / 2) / self.height

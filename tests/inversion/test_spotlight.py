@@ -50,6 +50,14 @@ CARDS = [
 ]  # fmt: skip
 
 
+def test_type_on_an_upright_film_is_measured_by_its_width() -> None:
+    frame = KeyFrame(at_us=0, sha256="0" * 64, width=270, height=480)
+    lines = (line("Clean Water", 70, 160, 22), line("Pipes under an old city", 60, 200, 12))
+    found = on_screen(seen(*lines).model_copy(update={"key_frames": (frame,)}))
+    assert found is not None
+    assert (found.kind, found.slots) == (SpotlightKind.TITLE, {"title": "Clean Water", "subtitle": "Pipes under an old city"})
+
+
 @pytest.mark.parametrize(("kind", "slots", "lines"), CARDS)
 def test_card_is_read_by_its_layout(kind: SpotlightKind, slots: dict[str, str], lines: tuple[TextBox, ...]) -> None:
     found = on_screen(seen(*lines))
