@@ -11,7 +11,7 @@ const job = JSON.parse(readFileSync(`${given}/job.json`, "utf8"));
 const { default: puppeteer } = await import(`${modules}/puppeteer-core/lib/puppeteer/puppeteer-core.js`);
 
 const ORIGIN = "http://card.invalid/";
-const POLICY = "default-src 'none'; style-src 'unsafe-inline'; font-src 'self'; base-uri 'none'; form-action 'none'";
+const POLICY = "default-src 'none'; style-src 'unsafe-inline'; font-src 'self'; base-uri 'none'; form-action 'none'; sandbox allow-same-origin";
 const TYPES = { html: "text/html; charset=utf-8", woff2: "font/woff2" };
 
 const browser = await puppeteer.launch({
@@ -59,7 +59,7 @@ function measure() {
     }
     const style = getComputedStyle(node);
     return {
-      slot: node.dataset.varText, left, top, right, bottom, lines: new Set(lines.map((r) => Math.round(r.bottom))).size,
+      slot: node.dataset.varText, text: node.textContent, left, top, right, bottom, lines: new Set(lines.map((r) => Math.round(r.bottom))).size,
       size: parseFloat(style.fontSize), weight: Number(style.fontWeight), cut,
     };
   });
@@ -109,7 +109,8 @@ async function draw(card) {
   await page.evaluate(seek, endMs);
   await frame(null);
   const boxes = await page.evaluate(measure);
-  const report = { name: card.name, end_ms: endMs, boxes, refused, drawn: 0 };
+  const elements = await page.evaluate(() => document.querySelectorAll("*").length);
+  const report = { name: card.name, end_ms: endMs, boxes, elements, title: await page.title(), refused, drawn: 0 };
   for (const [n, ms] of card.stills.entries()) {
     await page.evaluate(seek, ms);
     await frame(null);

@@ -48,6 +48,7 @@ class TextPlace:
     """Where a slot's text stands in the finished graphic, in pixels of the graphic."""
 
     slot: str
+    text: str
     left: float
     top: float
     right: float
@@ -76,6 +77,10 @@ class Drawing:
     """Addresses that the page asked for and did not get."""
     drawn: int
     """Pictures that the browser made for the clip."""
+    elements: int
+    """Elements of the page when it was drawn."""
+    title: str
+    """The page's title when it was drawn."""
 
 
 def font_folders() -> dict[str, Path]:
@@ -214,9 +219,11 @@ def _drawing(row: Mapping[str, Any], names: Sequence[str], files: Mapping[str, P
         clip=next((files[name] for name in names if name.endswith(".mp4")), None),
         stills=tuple(files[name] for name in names if name.endswith(".png")),
         places=tuple(
-            TextPlace(b["slot"], b["left"], b["top"], b["right"], b["bottom"], b["lines"], b["size"], b["weight"], tuple(b["cut"]))
+            TextPlace(b["slot"], b["text"], b["left"], b["top"], b["right"], b["bottom"], b["lines"], b["size"], b["weight"], tuple(b["cut"]))
             for b in row["boxes"]
         ),
         refused=tuple(row["refused"]),
         drawn=row["drawn"],
+        elements=row["elements"],
+        title=row["title"],
     )
