@@ -148,12 +148,12 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
         if config.run.engine == "ray":
             from jobs.ray_runner import run_all as ray_run
 
-            results = ray_run(groups, config, opened.root, run_id)
+            results = ray_run(groups, config, opened.location, run_id)
         else:
             from jobs.local_runner import run_all as local_run
 
-            results = local_run(groups, config, opened.root, run_id)
-    report = BatchReport(run_id, opened.root, results, 0.0)
+            results = local_run(groups, config, opened.location, run_id)
+    report = BatchReport(run_id, opened.location, results, 0.0)
     for r in results:
         if r.status in ("delivered", "incomplete") and r.project_id is not None:
             report.folders[r.key] = lay_out(opened, r.project_id, open_sandbox(config.run.sandbox))

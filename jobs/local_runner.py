@@ -14,6 +14,7 @@ from jobs.guard import guarded
 from jobs.progress import EventLog
 from jobs.sources import SourceGroup
 from jobs.work import Work
+from storage.place import work_folder
 
 
 def run_all(
@@ -29,5 +30,5 @@ def run_all(
     Args:
         work: what is done with one project; the chain of stages.
     """
-    with guarded(config.run.limits, EventLog.open(lake, run_id, ""), may_die=False):
+    with guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=False):
         return [work(group, config, lake, run_id) for group in groups]

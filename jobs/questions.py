@@ -13,6 +13,7 @@ from rich.table import Table
 from materialize.export.api import export
 from materialize.export.options import ExportFilters, ExportOptions, ExportReport
 from schemas.errors import ConfigInvalid
+from storage.bucket import is_bucket_url
 from storage.lake import Lake
 
 SHOWN_ROWS = 200
@@ -47,7 +48,7 @@ def open_lake(path: Path) -> Lake:
     Raises:
         ConfigInvalid: there is no lake at this path.
     """
-    if not path.is_dir():
+    if not is_bucket_url(str(path)) and not path.is_dir():
         raise ConfigInvalid("no_lake", f"there is no lake at {path}", "name one with --lake, or make one with 'workprint run'")
     return Lake(path, create=False)
 

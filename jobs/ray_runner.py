@@ -27,6 +27,7 @@ from replay.chat.model import ChatRequest, HttpChatModel
 from schemas.errors import ConfigInvalid, EndpointFailed, PipelineError
 from schemas.reply import ModelReply
 from storage.lake import Lake
+from storage.place import work_folder
 
 TICK_S = 0.5
 RAY_FLOOR = (2, 52)
@@ -109,7 +110,7 @@ def _projects(shared: dict[str, Any], batch: Sequence[SourceGroup]) -> list[Proj
     os.environ.update(shared["environment"])
     config, lake, run_id = shared["config"], shared["lake"], shared["run_id"]
     models.share({part: _RemoteModel(actor, getattr(config.replay.policy, part)) for part, actor in shared["models"].items()})
-    with guarded(config.run.limits, EventLog.open(lake, run_id, ""), may_die=True):
+    with guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=True):
         return [shared["work"](group, config, lake, run_id) for group in batch]
 
 
@@ -156,10 +157,10 @@ def _carried() -> dict[str, str]:
 
 def _lost(group: SourceGroup, lake: Path, run_id: str, attempts: int, error: Exception) -> ProjectResult:
     """Record a project whose worker died on every attempt, under the stage it died in."""
-    told = last_failure(lake, run_id, group.key) or {}
+    told = last_failure(work_folder(lake), run_id, group.key) or {}
     stage, code = str(told.get("stage", "worker")), str(told.get("code", "worker_died"))
     if "message" not in told:
-        stage = last_stage(lake, run_id, group.key) or stage
+        stage = last_stage(work_folder(lake), run_id, group.key) or stage
     detail = str(told.get("message") or f"the worker process died on every one of {attempts} attempts ({type(error).__name__})")
     Lake(lake).record_failure(
         stage=stage,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,10 @@ from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.canonical import Frozen, Sha256, canonical_bytes, sha256_bytes
 from schemas.errors import DigestMismatch, SchemaMismatch, StorageFault
 from storage import durable
+from storage.bucket import Bucket
+
+_TRUSTED_S = 3600.0
+"""How long it is believed that an artifact seen in the bucket is still there; far shorter than what garbage collection leaves alone."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -49,13 +54,18 @@ class ArtifactStore:
     Several processes and threads may use one folder at once. After a failed write the object accepts no more writes; open a new one.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, bucket: Bucket | None = None) -> None:
         """Open the store, making the folder if it is missing.
+
+        Args:
+            bucket: where the artifacts are; the folder then holds copies of those that this machine has written or read.
 
         Raises:
             StorageFault: the folder cannot be made.
         """
         self.root = Path(root).resolve()
+        self.bucket = bucket
+        self._shared: dict[Sha256, float] = {}
         self._latch = durable.Latch()
         self._temp = self.root / "tmp"
         self._folders: set[str] = set()
@@ -64,8 +74,8 @@ class ArtifactStore:
         with self._latch.writing(f"making {self.root.name}"):
             durable.make_folder(self._temp)
 
-    def __reduce__(self) -> tuple[type[ArtifactStore], tuple[Path]]:
-        return ArtifactStore, (self.root,)
+    def __reduce__(self) -> tuple[type[ArtifactStore], tuple[Path, Bucket | None]]:
+        return ArtifactStore, (self.root, self.bucket)
 
     # -- writing ---------------------------------------------------------------------------------------------------------------
 
@@ -114,6 +124,8 @@ class ArtifactStore:
                 self._verified[name] = _stamp(self._file(name))
                 if later:
                     self._unsynced[name] = None
+            if not later:
+                self._share(fresh)
         return refs
 
     def sync(self) -> None:
@@ -125,7 +137,58 @@ class ArtifactStore:
         with self._latch.writing("making artifacts durable"):
             self._settle(list(self._unsynced))
 
+    def _share(self, names: Iterable[Sha256]) -> None:
+        """Put artifacts that lie in the folder into the bucket, if there is one."""
+        wanted = list(names)
+        if self.bucket is not None and wanted:
+            self.bucket.upload({self.key(name): self._file(name) for name in wanted})
+            self._shared.update((name, time.monotonic()) for name in wanted)
+
+    def key(self, name: Sha256) -> str:
+        """The key of an artifact in a bucket."""
+        return f"artifacts/{name[:2]}/{name}"
+
+    def is_shared(self, name: Sha256) -> bool:
+        """The artifact is where every machine finds it: in the bucket, or in the folder where there is no bucket.
+
+        Raises:
+            StorageFault: the bucket does not answer.
+        """
+        if self.bucket is None:
+            return self._file(name).is_file()
+        if time.monotonic() - self._shared.get(name, -_TRUSTED_S) < _TRUSTED_S:
+            return True
+        try:
+            found = self.bucket.stat(self.key(name)) is not None
+        except OSError as error:
+            raise durable.fault_from(error, "asking the bucket") from error
+        if found:
+            self._shared[name] = time.monotonic()
+        return found
+
+    def _fetch(self, name: Sha256) -> bool:
+        """Bring an artifact from the bucket into the folder; False if it is nowhere.
+
+        Raises:
+            StorageFault: the bucket does not answer.
+            DigestMismatch: the bucket's bytes are damaged.
+        """
+        if self.bucket is None:
+            return False
+        try:
+            temp, seen, _ = durable.write_temp(self._temp, self.bucket.chunks(self.key(name)), sync=False)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise durable.fault_from(error, "reading from the bucket") from error
+        if seen != name:
+            durable.remove(temp)
+            raise _damaged(name)
+        durable.publish([(temp, self._place(name, sync=False))], sync=False)
+        return True
+
     def _settle(self, names: list[Sha256]) -> None:
+        self._share(names)
         folders: dict[Path, None] = {}
         for name in names:
             file = self._file(name)
@@ -137,7 +200,7 @@ class ArtifactStore:
             durable.fsync_folder(folder)
         for name in names:
             self._verified[name] = _stamp(self._file(name))
-            del self._unsynced[name]
+            self._unsynced.pop(name, None)
 
     def put_file(self, path: Path, kind: ArtifactKind, media_type: str, *, take: bool = False) -> ArtifactRef:
         """Store the bytes of a regular file; a later write to the original does not change the store.
@@ -156,6 +219,7 @@ class ArtifactStore:
             else:
                 durable.publish([(temp, self._place(name))])
                 self._verified[name] = _stamp(self._file(name))
+                self._share([name])
         return ArtifactRef(sha256=name, kind=kind, media_type=media_type, size_bytes=size)
 
     def _taken(self, path: Path) -> tuple[Path, Sha256, int]:
@@ -192,6 +256,8 @@ class ArtifactStore:
             durable.fsync_folder(file.parent)
         with suppress(PermissionError):  # another user's file: it stays as old as it is
             os.utime(file)
+        if self.bucket is not None and not later and time.monotonic() - self._shared.get(name, -_TRUSTED_S) >= _TRUSTED_S:
+            self._share([name])  # young again for garbage collection there too
         self._verified[name] = _stamp(file)
         return True
 
@@ -205,6 +271,8 @@ class ArtifactStore:
             DigestMismatch: the stored bytes are damaged.
         """
         file = self._file(sha256)
+        if not file.is_file():
+            self._fetch(sha256)
         data = b"".join(_existing(file, sha256))
         if sha256_bytes(data) != sha256:
             raise _damaged(sha256)
@@ -223,6 +291,16 @@ class ArtifactStore:
         except orjson.JSONDecodeError as error:
             raise SchemaMismatch("not_json", f"artifact {sha256[:12]} is not JSON: {error}") from error
 
+    def chunks(self, sha256: Sha256) -> Iterator[bytes]:
+        """The bytes as they are, unverified: from the folder, else from the bucket. For upkeep and checks.
+
+        Raises:
+            StorageFault: it cannot be opened.
+            OSError: the bucket does not have it (FileNotFoundError) or does not answer.
+        """
+        file = self._file(sha256)
+        return self.bucket.chunks(self.key(sha256)) if self.bucket is not None and not file.is_file() else durable.read_chunks(file)
+
     def path(self, sha256: Sha256) -> Path:
         """The file, verified once per process and again when it changed. Read it, never write it.
 
@@ -231,10 +309,9 @@ class ArtifactStore:
             DigestMismatch: the stored bytes are damaged.
         """
         file = self._file(sha256)
-        try:
-            stamp = _stamp(file)
-        except FileNotFoundError:
-            raise _missing(sha256) from None
+        if not file.is_file() and not self._fetch(sha256):
+            raise _missing(sha256)
+        stamp = _stamp(file)
         if self._verified.get(sha256) != stamp:
             if durable.digest_file(file)[0] != sha256:
                 raise _damaged(sha256)
@@ -242,8 +319,8 @@ class ArtifactStore:
         return file
 
     def has(self, sha256: Sha256) -> bool:
-        """There is a file of that name (its bytes are not read)."""
-        return self._file(sha256).is_file()
+        """There is an artifact of that name (its bytes are not read)."""
+        return self._file(sha256).is_file() or (self.bucket is not None and self.is_shared(sha256))
 
     # -- results that can be made again ----------------------------------------------------------------------------------------
 
@@ -287,7 +364,10 @@ class ArtifactStore:
         return self.root / "recall" / name[:2] / name
 
     def names(self) -> Iterator[Sha256]:
-        """Digests of all stored artifacts, sorted."""
+        """Digests of all stored artifacts, sorted; of a bucket, those in it."""
+        if self.bucket is not None:
+            yield from (name for o in self.bucket.list("artifacts") if is_digest(name := o.key.rpartition("/")[2]))
+            return
         for folder in sorted(self.root.iterdir()):
             if len(folder.name) == 2:
                 yield from sorted(f.name for f in folder.iterdir() if _DIGEST.fullmatch(f.name))

@@ -5,12 +5,14 @@ Reports; repairs nothing.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
 
@@ -92,42 +94,56 @@ class _Check:
             parts = {path: int(rows) for path, rows in con.execute(sa.select(DATA_PART.c.path, total).group_by(DATA_PART.c.path))}
         for row in entries:
             self.data_files += 1
-            path = self.lake.root / row.path
-            if not path.is_file():
+            found = self._digest(row.path)
+            if found is None:
                 self.add(Fault.MISSING, row.path, f"data file of table {row.table_name}")
                 continue
-            sha256, size = durable.digest_file(path)
+            sha256, size = found
             self.bytes += size
             if (sha256, size) != (row.sha256, row.bytes):
                 self.add(Fault.DAMAGED, row.path, _difference(row.bytes, size))
-            elif (seen := pq.read_metadata(path).num_rows) != row.rows or parts.get(row.path) != row.rows:
+            elif (seen := self._rows(row.path)) != row.rows or parts.get(row.path) != row.rows:
                 self.add(Fault.WRONG_ROWS, row.path, f"the ledger says {row.rows} rows, its parts {parts.get(row.path)}, the file {seen}")
+
+    def _digest(self, key: str) -> tuple[Sha256, int] | None:
+        """Digest and size of the bytes that count: those in the bucket, if there is one. None if there are none."""
+        try:
+            if self.lake.bucket is not None:
+                return self.lake.bucket.digest(key)
+            path = self.lake.root / key
+            return durable.digest_file(path) if path.is_file() else None
+        except FileNotFoundError:
+            return None
+
+    def _rows(self, key: str) -> int:
+        if self.lake.bucket is None:
+            return int(pq.read_metadata(self.lake.root / key).num_rows)
+        return int(pq.read_metadata(pa.BufferReader(b"".join(self.lake.bucket.chunks(key)))).num_rows)
 
     def store(self) -> None:
         """Every artifact: the right bytes; every reference: an artifact."""
         store = self.lake.store
         for name in store.names():
             self.artifacts += 1
-            sha256, size = durable.digest_file(store.root / name[:2] / name)
+            sha256, size = self._digest(store.key(name)) or ("", 0)
             self.bytes += size
             if sha256 != name:
-                self.add(
-                    Fault.DAMAGED, _inside(self.lake.root, store.root / name[:2] / name), "its bytes have another digest than its name"
-                )
+                self.add(Fault.DAMAGED, store.key(name), "its bytes have another digest than its name")
         with self.lake.ledger.reading() as con:
             named = set(con.execute(sa.select(ARTIFACT_REF.c.sha256).distinct()).scalars())
         wanted = {name: "named by the ledger" for name in named}
         for name in sorted(named):
             wanted |= {record: f"record of snapshot {name[:12]}" for record in self._snapshot_records(name)}
         for name, why in sorted(wanted.items()):
-            if not store.has(name):
+            if not store.is_shared(name):
                 self.add(Fault.MISSING, name, f"artifact {why}")
 
     def _snapshot_records(self, name: Sha256) -> set[Sha256]:
-        path = self.lake.store.root / name[:2] / name
-        if not path.is_file() or path.stat().st_size > 4 * 1024 * 1024:
-            return set()
-        data = path.read_bytes()
+        try:
+            chunks = self.lake.store.chunks(name)
+            data = b"".join(itertools.islice(chunks, 4))
+        except (OSError, StorageFault):
+            return set()  # reported as missing
         if b'"snapshot.1"' not in data:
             return set()
         try:
@@ -138,14 +154,16 @@ class _Check:
 
     def garbage(self) -> None:
         """What nothing refers to."""
-        for path in upkeep.unreferenced(self.lake):
-            fault = Fault.UNFINISHED if path.name.startswith(durable.TEMP_PREFIX) else Fault.ORPHAN
-            self.add(fault, _inside(self.lake.root, path), "nothing refers to it")
+        for name in upkeep.unreferenced(self.lake):
+            unfinished = name.rpartition("/")[2].startswith(durable.TEMP_PREFIX)
+            self.add(Fault.UNFINISHED if unfinished else Fault.ORPHAN, name, "nothing refers to it")
 
     def keys(self) -> None:
         """No key of the newest version occurs twice (in files that can be read)."""
         bad = {f.subject for f in self.found}
         files = [f for f in self.lake.files() if f.path not in bad]
+        if self.lake.bucket is not None:
+            self.lake.verify(files)  # brings them here
         filled = {f.table for f in files}
         con = open_views(self.lake.root, files, threads=2, only=filled)
         try:

@@ -26,7 +26,8 @@ from storage.artifacts import ArtifactStore, is_digest
 from storage.fsck import FsckReport, fsck
 from storage.history import DataFile, LakeVersion, StageRecord
 from storage.ledger import ARTIFACT_REF, FAILURE, STAGE_RUN, Ledger, sqlite_url
-from storage.marker import open_marker
+from storage.marker import open_marker, open_shared_marker
+from storage.place import place_of
 from storage.snapshots import SnapshotStore
 from storage.views import open_views, refuse_writes, tables_in
 
@@ -66,34 +67,42 @@ class Answer:
 class Lake:
     """A folder with everything a run produced. Any number of processes may read and write it at once."""
 
-    def __init__(self, root: Path, *, create: bool = True, ledger_url: str | None = None) -> None:
-        """Open a lake, or make one in a missing or empty folder.
+    def __init__(self, location: Path | str, *, create: bool = True, ledger_url: str | None = None) -> None:
+        """Open a lake, or make one in a missing or empty folder, or in a bucket.
 
         Args:
+            location: a folder, or ``s3://bucket/prefix`` (see :mod:`storage.place`).
             create: False refuses to make one.
-            ledger_url: SQLAlchemy URL of a Postgres ledger; None for the embedded SQLite file. A lake keeps the kind it was made with.
+            ledger_url: SQLAlchemy URL of a Postgres ledger. A lake keeps the kind of ledger it was made with.
 
         Raises:
-            ConfigInvalid: the folder holds other things, there is no lake and ``create`` is False, or the ledger is of another kind.
+            ConfigInvalid: the folder holds other things, there is no lake and ``create`` is False, or its ledger is not named.
             SchemaMismatch: the lake was made by another release.
             StorageFault: it cannot be opened or made.
         """
-        self.root = Path(root).resolve()
-        self._ledger_url = ledger_url
+        place = place_of(location, ledger_url)
+        self.location, self.root, self.bucket = place.location, place.root, place.bucket
+        self._ledger_url = place.ledger_url
         self._latch = durable.Latch()
-        lake_id = open_marker(self.root, "sqlite" if ledger_url is None else "postgres", create=create)
-        self.store = ArtifactStore(self.root / "artifacts")
+        lake_id = None
+        if self.bucket is None:
+            lake_id = open_marker(self.root, "sqlite" if place.ledger_url is None else "postgres", create=create)
+        else:
+            open_shared_marker(self.bucket, None, create=create)
+        self.store = ArtifactStore(self.root / "artifacts", self.bucket)
         self.snapshots = SnapshotStore(self.store)
         self._temp = self.root / "tmp"
         with self._latch.writing("opening the lake"):
             for folder in (self._temp, self.root / "tables", self.root / "journals"):
                 durable.make_folder(folder)
-            self.ledger = Ledger(ledger_url or sqlite_url(self.root / "ledger.sqlite"), lake_id)
+            self.ledger = Ledger(place.ledger_url or sqlite_url(self.root / "ledger.sqlite"), lake_id)
+        if self.bucket is not None:
+            open_shared_marker(self.bucket, self.ledger.lake_id, create=create)
         self._verified: dict[str, tuple[int, int, int]] = {}
         self._folders: set[str] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.root, self._ledger_url)
+        return _reopen, (self.location, self._ledger_url)
 
     # -- writing ---------------------------------------------------------------------------------------------------------------
 
@@ -136,13 +145,15 @@ class Lake:
         tables = self._tables(commit)
         references = self._references(commit)
         needed = sorted(references | self._records(commit))
+        if self.bucket is not None:
+            self.store.sync()  # what only this machine has yet
         files = self.write_tables(commit.stage, tables)
         try:
             with self.ledger.writing() as con:
                 if history.live_run(con, stage_key=commit.stage_key) is not None:
                     raise _already(commit.stage_key)
                 for sha256 in needed:  # under the lock that garbage collection deletes under
-                    if not self.store.has(sha256):
+                    if not self.store.is_shared(sha256):
                         raise StorageFault(
                             "artifact_missing", f"stage {commit.stage} refers to artifact {sha256}, which is not in the store"
                         )
@@ -159,8 +170,7 @@ class Lake:
                 if references:
                     con.execute(sa.insert(ARTIFACT_REF), [{"run_number": version, "sha256": s} for s in sorted(references)])
         except AlreadyDone:
-            for file in files:
-                durable.remove(self.root / file.path)
+            self._drop(files)
             raise
         durable.hit("committed", self.root)
         return version
@@ -210,8 +220,7 @@ class Lake:
                 con.execute(sa.insert(FAILURE).values(failure_id=failure_id, added_version=version))
                 history.add_files(con, version, [(file, {failure_id: 1}) for file in files])
         except AlreadyDone:  # another process recorded the same one in between
-            for file in files:
-                durable.remove(self.root / file.path)
+            self._drop(files)
         return failure_id
 
     def _tables(self, commit: StageCommit) -> dict[str, pa.Table]:
@@ -265,9 +274,19 @@ class Lake:
                 folders[folder] = None
                 relative = path.relative_to(self.root).as_posix()
                 files.append(DataFile(relative, name, table.num_rows, size, sha256, TABLE[name].version))
-            durable.fsync_together(paths, folders)
+            if self.bucket is not None:
+                self.bucket.upload({f.path: path for f, path in zip(files, paths, strict=True)})
+            else:
+                durable.fsync_together(paths, folders)
             self._folders.update(tables)
         return files
+
+    def _drop(self, files: list[DataFile]) -> None:
+        """Remove files that became part of no version."""
+        for file in files:
+            durable.remove(self.root / file.path)
+            if self.bucket is not None:
+                self.bucket.remove(file.path)
 
     # -- reading ---------------------------------------------------------------------------------------------------------------
 
@@ -384,16 +403,35 @@ class Lake:
             try:
                 s = path.stat()
             except FileNotFoundError:
-                raise StorageFault("data_file_missing", f"{file.path} is missing", "run `fsck` on the lake") from None
+                s = self._fetched(file).stat()
             stamp = (s.st_ino, s.st_size, s.st_mtime_ns)
             if self._verified.get(file.path) != stamp:
                 if durable.digest_file(path) != (file.sha256, file.bytes):
                     raise DigestMismatch("data_file_damaged", f"{file.path} no longer has the bytes that were committed", "run `fsck`")
                 self._verified[file.path] = stamp
 
+    def _fetched(self, file: DataFile) -> Path:
+        """Bring a data file from the bucket into the working folder.
 
-def _reopen(root: Path, ledger_url: str | None) -> Lake:
-    return Lake(root, create=False, ledger_url=ledger_url)
+        Raises:
+            StorageFault: it is not there, or the bucket does not answer.
+        """
+        path = self.root / file.path
+        try:
+            if self.bucket is None:
+                raise FileNotFoundError
+            durable.make_folder(path.parent)
+            temp, _, _ = durable.write_temp(self._temp, self.bucket.chunks(file.path), sync=False)
+            durable.publish([(temp, path)], sync=False)
+        except FileNotFoundError:
+            raise StorageFault("data_file_missing", f"{file.path} is missing", "run `fsck` on the lake") from None
+        except OSError as error:
+            raise durable.fault_from(error, "reading from the bucket") from error
+        return path
+
+
+def _reopen(location: Path, ledger_url: str | None) -> Lake:
+    return Lake(location, create=False, ledger_url=ledger_url)
 
 
 def _now_us() -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,11 +19,12 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.pool import QueuePool
 
-from schemas.errors import AlreadyDone, ConfigInvalid, SchemaMismatch, StorageFault, StorageFull
+from schemas.errors import AlreadyDone, ConfigInvalid, LockHeld, SchemaMismatch, StorageFault, StorageFull
 from storage import durable, sqlite_file
 
 LEDGER_VERSION = "ledger.1"
 _WRITER_LOCK = 0x776F726B  # the advisory lock of Postgres that stands for SQLite's one writer
+_UPKEEP_LOCK = _WRITER_LOCK + 1
 
 METADATA = sa.MetaData()
 
@@ -115,12 +117,12 @@ FAILURE = sa.Table(
 class Ledger:
     """Transactions on the ledger's database. One connection stays open between them; an object may cross a fork."""
 
-    def __init__(self, url: str, lake_id: str) -> None:
+    def __init__(self, url: str, lake_id: str | None) -> None:
         """Open the ledger, making its tables if there are none. Where its file may not be written it is opened for reading.
 
         Args:
             url: SQLAlchemy URL: ``sqlite:////absolute/path`` or ``postgresql+psycopg://...``.
-            lake_id: identity of the lake; a ledger serves one lake.
+            lake_id: identity of the lake; a ledger serves one lake. None takes the one that the ledger has, or gives it a new one.
 
         Raises:
             StorageFault: the database cannot be opened, or is damaged.
@@ -165,7 +167,7 @@ class Ledger:
         _INHERITED.append(self._engine.pool)
         self._engine.dispose(close=False)
 
-    def _prepare(self, lake_id: str) -> None:
+    def _prepare(self, lake_id: str | None) -> None:
         with self._engine.connect() as con:
             con.execution_options(reading=True)
             known = _meta(con) if sa.inspect(con).has_table("meta") else {}
@@ -174,11 +176,15 @@ class Ledger:
                 self._serialise(con)
                 METADATA.create_all(con)
                 if not con.execute(sa.select(META)).first():
-                    con.execute(sa.insert(META), [{"name": "version", "value": LEDGER_VERSION}, {"name": "lake_id", "value": lake_id}])
+                    con.execute(
+                        sa.insert(META),
+                        [{"name": "version", "value": LEDGER_VERSION}, {"name": "lake_id", "value": lake_id or uuid.uuid4().hex}],
+                    )
                 known = _meta(con)
         if known["version"] != LEDGER_VERSION:
             raise SchemaMismatch("ledger_version", f"the ledger is of version {known['version']}, expected {LEDGER_VERSION}")
-        if known["lake_id"] != lake_id:
+        self.lake_id = known["lake_id"]
+        if lake_id is not None and known["lake_id"] != lake_id:
             raise SchemaMismatch("foreign_ledger", "the ledger belongs to another lake", "give each lake a ledger of its own")
 
     @contextmanager
@@ -236,6 +242,28 @@ class Ledger:
             raise fault if fault.code == "ledger_busy" else self._latch.trip(fault) from error
         except OSError as error:
             raise self._latch.trip(durable.fault_from(error, "writing the ledger")) from error
+
+    @contextmanager
+    def upkeep(self) -> Iterator[None]:
+        """Hold the lock of compaction and garbage collection: over all machines with Postgres, over this one's processes else.
+
+        Raises:
+            LockHeld: another upkeep is running.
+            StorageFault: the database cannot be reached.
+        """
+        if self._folder is not None:
+            with durable.exclusive(self._folder / "upkeep.lock", "the lake's upkeep"):
+                yield
+            return
+        with self._mapped(), self._engine.connect() as con:
+            if not con.execute(sa.text("select pg_try_advisory_lock(:k)"), {"k": _UPKEEP_LOCK}).scalar_one():
+                raise LockHeld("lock_held", "another process is using the lake's upkeep", "wait for it to end, or stop it")
+            con.commit()
+            try:
+                yield
+            finally:
+                con.execute(sa.text("select pg_advisory_unlock(:k)"), {"k": _UPKEEP_LOCK})
+                con.commit()
 
     def integrity(self) -> list[str]:
         """What the database's own check finds wrong; empty is well. (Postgres checks its pages itself.)"""

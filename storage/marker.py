@@ -13,6 +13,7 @@ import orjson
 
 from schemas.errors import ConfigInvalid, SchemaMismatch, StorageFault
 from storage import durable
+from storage.bucket import Bucket
 
 MARKER = "LAKE.json"
 FORMAT = "workprint-lake.1"
@@ -51,6 +52,38 @@ def open_marker(root: Path, ledger: str, *, create: bool) -> str:
     if ledger == "sqlite" and not (root / "ledger.sqlite").is_file() and any((root / "tables").glob("*/*.parquet")):
         raise StorageFault("ledger_missing", "the lake has data files but no ledger.sqlite", "restore ledger.sqlite from a copy")
     return str(marker["lake_id"])
+
+
+def open_shared_marker(bucket: Bucket, lake_id: str | None, *, create: bool) -> None:
+    """Check that a bucket's prefix is a lake of this format, or make it one. The identity is the ledger's, so that two that make one agree.
+
+    Args:
+        lake_id: identity that the ledger gave; None looks only.
+
+    Raises:
+        ConfigInvalid: there is no lake and ``create`` is False.
+        SchemaMismatch: the lake is of another format or belongs to another ledger, or its marker is damaged.
+        StorageFault: the bucket does not answer.
+    """
+    try:
+        marker = orjson.loads(b"".join(bucket.chunks(MARKER)))
+    except FileNotFoundError:
+        if not create:
+            raise ConfigInvalid("no_lake", f"there is no lake at {bucket.url}", "make one with 'workprint run'") from None
+        if lake_id is None:
+            return
+        marker = {"format": FORMAT, "lake_id": lake_id, "ledger": "postgres"}
+        bucket.put(MARKER, orjson.dumps(marker) + b"\n")
+    except OSError as error:
+        raise durable.fault_from(error, f"reading {bucket.url}") from error
+    except orjson.JSONDecodeError as error:
+        raise SchemaMismatch("lake_format", f"{MARKER} in {bucket.url} is damaged", "restore it from a copy") from error
+    if marker.get("format") != FORMAT:
+        raise SchemaMismatch(
+            "lake_format", f"the lake is of format {marker.get('format')!r}, expected {FORMAT!r}", "use the release that made it"
+        )
+    if lake_id is not None and marker.get("lake_id") != lake_id:
+        raise SchemaMismatch("foreign_ledger", "the ledger belongs to another lake", "give each lake a ledger of its own")
 
 
 def _make(root: Path, path: Path, ledger: str) -> None:

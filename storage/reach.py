@@ -55,11 +55,11 @@ def reachable(store: ArtifactStore, roots: Iterable[Sha256], known: set[Sha256] 
 
 def _json_of(store: ArtifactStore, name: Sha256) -> bytes:
     """The bytes of an artifact that looks like JSON, else nothing."""
-    chunks = durable.read_chunks(store.root / name[:2] / name)
     try:
+        chunks = store.chunks(name)
         first = next(chunks, b"")
-    except StorageFault as error:
-        if error.code == "unreadable" and not store.has(name):  # collected by another process
-            return b""
-        raise
+    except (StorageFault, FileNotFoundError):
+        if store.has(name):
+            raise
+        return b""  # collected by another process
     return first + b"".join(chunks) if first[:1] in (b"{", b"[") else b""

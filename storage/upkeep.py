@@ -20,6 +20,7 @@ from schemas.canonical import Sha256
 from schemas.errors import ConfigInvalid
 from schemas.tables import TABLE, TableSpec
 from storage import arrow, durable, history, reach
+from storage.bucket import StoredObject
 from storage.history import DataFile
 from storage.ledger import ARTIFACT_REF, DATA_FILE, LAKE_VERSION, STAGE_RUN
 
@@ -63,7 +64,7 @@ def compact(lake: Lake, *, target_bytes: int = TARGET_BYTES) -> Compaction:
     """
     versions: list[int] = []
     before = after = 0
-    with durable.exclusive(lake.root / "upkeep.lock", "the lake's upkeep"):
+    with lake.ledger.upkeep():
         for spec in TABLE.values():
             files = lake.files(table=spec.name)
             groups = list(_groups(files, target_bytes))
@@ -132,7 +133,7 @@ def collect(lake: Lake, *, grace_s: float = GRACE_S, keep_versions: int | None =
     """
     if grace_s < 0 or (keep_versions is not None and keep_versions < 1):
         raise ConfigInvalid("gc", "grace_s is at least 0 and keep_versions at least 1")
-    with durable.exclusive(lake.root / "upkeep.lock", "the lake's upkeep"):
+    with lake.ledger.upkeep():
         given_up = 0 if dry_run or keep_versions is None else _give_up(lake, keep_versions, grace_s)
         removed: list[str] = []
         size = young = 0
@@ -141,17 +142,17 @@ def collect(lake: Lake, *, grace_s: float = GRACE_S, keep_versions: int | None =
             with lake.ledger.writing() as con:
                 while not marked.is_current(con):  # commits since the last look: look again, still under the lock
                     marked.update(con)
-                for path in batch:
-                    if marked.keeps(path) or not path.is_file():
+                for name in batch:
+                    found = None if marked.keeps(name) else _look(lake, name)
+                    if found is None:
                         continue
-                    s = path.stat()
-                    if time.time() - s.st_mtime < grace_s:
+                    if time.time() - found.modified_s < grace_s:
                         young += 1
                         continue
                     if not dry_run:
-                        durable.remove(path)
-                    removed.append(path.relative_to(lake.root).as_posix())
-                    size += s.st_size
+                        _remove(lake, name)
+                    removed.append(name)
+                    size += found.size
     return Collection(tuple(removed), size, young, given_up)
 
 
@@ -176,28 +177,57 @@ class _Marked:
         roots |= reach.digests_under(self._lake.root / "journals")
         self._artifacts = reach.reachable(self._lake.store, roots, self._artifacts)
 
-    def keeps(self, path: Path) -> bool:
-        return path.name in self._artifacts or path.relative_to(self._lake.root).as_posix() in self._files
+    def keeps(self, name: str) -> bool:
+        return name.rpartition("/")[2] in self._artifacts or name in self._files
 
 
-def unreferenced(lake: Lake) -> list[Path]:
-    """Files under the lake's care that nothing refers to at this moment: artifacts, data files, unfinished writes."""
+def unreferenced(lake: Lake) -> list[str]:
+    """What is under the lake's care and nothing refers to: artifacts, data files, unfinished writes. Names are relative to the lake."""
     return list(_candidates(lake, _Marked(lake)))
 
 
-def _candidates(lake: Lake, marked: _Marked) -> Iterator[Path]:
+def _candidates(lake: Lake, marked: _Marked) -> Iterator[str]:
+    local: list[Path] = []
     for folder in (lake.root / "tmp", lake.store.root / "tmp"):
-        yield from sorted(p for p in folder.iterdir() if p.name.startswith(durable.TEMP_PREFIX))
-    yield from lake.store.stale_notes()
-    yield from sorted(p for p in (lake.root / "tables").glob("*/*.parquet") if not marked.keeps(p))
-    for name in lake.store.names():
-        path = lake.store.root / name[:2] / name
-        if not marked.keeps(path):
-            yield path
+        local += sorted(p for p in folder.iterdir() if p.name.startswith(durable.TEMP_PREFIX))
+    local += lake.store.stale_notes()
+    yield from (p.relative_to(lake.root).as_posix() for p in local)
+    if lake.bucket is not None:
+        tables: Iterator[str] = (o.key for o in lake.bucket.list("tables"))
+    else:
+        tables = (p.relative_to(lake.root).as_posix() for p in sorted((lake.root / "tables").glob("*/*.parquet")))
+    yield from (name for name in tables if not marked.keeps(name))
+    yield from (name for name in map(lake.store.key, lake.store.names()) if not marked.keeps(name))
 
 
-def _batches(paths: Iterator[Path]) -> Iterator[list[Path]]:
-    batch: list[Path] = []
+def _look(lake: Lake, name: str) -> StoredObject | None:
+    """Size and age of a candidate now; None if it is gone."""
+    path = lake.root / name
+    if lake.bucket is not None and name.startswith(("tables/", "artifacts/")) and not _is_local(name):
+        return lake.bucket.stat(name)
+    try:
+        s = path.stat()
+    except FileNotFoundError:
+        return None
+    return StoredObject(name, s.st_size, s.st_mtime)
+
+
+def _remove(lake: Lake, name: str) -> None:
+    if lake.bucket is not None and not _is_local(name):
+        lake.bucket.remove(name)
+        if (lake.root / name).exists():  # this machine's copy
+            durable.remove(lake.root / name)
+    else:
+        durable.remove(lake.root / name)
+
+
+def _is_local(name: str) -> bool:
+    """Unfinished writes and notes never are in a bucket."""
+    return name.startswith(("tmp/", "artifacts/tmp/", "artifacts/recall/"))
+
+
+def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
     for path in paths:
         batch.append(path)
         if len(batch) == _BATCH:

@@ -131,8 +131,7 @@ def config_of(**run: Any) -> WorkprintConfig:
 
 def run_light(lake: Path, groups: Sequence[SourceGroup], config: WorkprintConfig, run_id: str = "run_light") -> list[ProjectResult]:
     """Run groups on the engine that the configuration names."""
-    Lake(lake)
-    (lake / "runs").mkdir(exist_ok=True)
+    (Lake(lake).root / "runs").mkdir(exist_ok=True)
     if config.run.engine == "ray":
         from jobs.ray_runner import run_all as ray_run
 

@@ -13,6 +13,7 @@ import pytest
 from schemas.errors import StorageFault, StorageFull
 from storage.journal import Journal, read_journal
 from storage.lake import Lake
+from tests.conftest import Tally
 from tests.storage.lakes import assert_sound, commit_of, count, put
 
 pytestmark = pytest.mark.fault
@@ -36,7 +37,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)  # an open lake may still hold its ledger
 
 
-def test_a_full_disk_loses_nothing_and_the_work_goes_on(small_disk: Path) -> None:
+def test_a_full_disk_loses_nothing_and_the_work_goes_on(small_disk: Path, tally: Tally) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"\0" * (14 << 20))
     root = small_disk / "lake"
@@ -57,6 +58,7 @@ def test_a_full_disk_loses_nothing_and_the_work_goes_on(small_disk: Path) -> Non
         again.commit(commit_of(n, artifacts=(put(again, os.urandom(20_000)),)))
     assert count(again, "projects") == acknowledged + 5
     assert_sound(again)
+    tally("R6", disk=SIZE, acknowledged=acknowledged, lost=0, completed=True)
 
 
 def test_a_ledger_without_space_is_a_full_disk(small_disk: Path) -> None:

@@ -12,13 +12,13 @@ import pytest
 from schemas.errors import AlreadyDone, StorageFault, StorageFull
 from storage import durable
 from storage.lake import Lake
+from tests.conftest import Tally
 from tests.fault.forks import Acknowledge, Points, PowerLoss, die, ended, failing, fork, kill_after, set_fault_point
+from tests.fault.sizes import sizes
 from tests.storage.lakes import assert_sound, commit_of, count, put
 
 pytestmark = pytest.mark.fault
 
-SEED = 20261130
-KILLS = 40
 PER_KILL = 3
 
 COMMIT_POINTS = (
@@ -39,41 +39,44 @@ def work(lake: Lake, n: int) -> None:
 
 
 @pytest.mark.slow
-def test_random_kills_on_the_whole_commit_path(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", sizes(60, 1000))
+def test_random_kills_on_the_whole_commit_path(tmp_path: Path, kills: int, seed: int, tally: Tally) -> None:
     root = tmp_path / "lake"
     Lake(root)
-    rng = random.Random(SEED)  # noqa: S311
+    rng = random.Random(seed)  # noqa: S311
     acknowledged: set[int] = set()
-    unacknowledged = 0
-    for number in range(KILLS):
+    killed = unacknowledged = 0
+    for number in range(kills):
 
         def commits(acknowledge: Acknowledge, first: int = number * PER_KILL) -> None:
             lake = Lake(root)
             acknowledge(255)
-            for n in range(first, first + PER_KILL):
-                work(lake, n)
+            for n in range(PER_KILL):
+                work(lake, first + n)
                 acknowledge(n)
 
         pid, read_end = fork(commits)
-        kill_after(pid, rng.uniform(0.0, 0.25))
-        _, seen = ended(pid, read_end)
-        acknowledged |= set(seen) - {255}
+        kill_after(pid, rng.uniform(0.0, 0.12))
+        status, seen = ended(pid, read_end)
+        killed += status == -9
+        acknowledged |= {number * PER_KILL + n for n in seen if n != 255}
         there = {int((v.subject or "")[4:]) for v in Lake(root).versions()}
-        assert acknowledged <= there, f"lost after kill {number}, seed {SEED}"
+        assert acknowledged <= there, f"lost after kill {number}, seed {seed}"
         assert len(there - acknowledged) <= unacknowledged + 1
         unacknowledged = len(there - acknowledged)
     lake = Lake(root)
     assert_sound(lake)
-    for n in range(KILLS * PER_KILL):  # the next run does what is missing, and only that
+    for n in range(kills * PER_KILL):  # the next run does what is missing, and only that
         try:
             work(lake, n)
         except AlreadyDone:
             assert n in there
         else:
             assert n not in there
-    assert count(lake, "projects") == KILLS * PER_KILL
-    assert count(lake, "words") == KILLS * PER_KILL * 3
+    assert count(lake, "projects") == kills * PER_KILL
+    assert count(lake, "words") == kills * PER_KILL * 3
     assert_sound(lake)
+    tally("R1", kills=killed, acknowledged=len(acknowledged), unacknowledged=unacknowledged, lost=0, duplicate=0, torn=0, dangling=0)
 
 
 @pytest.fixture
@@ -108,7 +111,7 @@ def test_the_points_of_a_commit_are_known(prepared: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["kill", "power loss"])
-def test_a_crash_at_every_point_of_a_commit(prepared: Path, how: str) -> None:
+def test_a_crash_at_every_point_of_a_commit(prepared: Path, how: str, tally: Tally) -> None:
     whole = 0
     for at in range(len(COMMIT_POINTS)):
         root = copies(prepared, at)
@@ -134,11 +137,12 @@ def test_a_crash_at_every_point_of_a_commit(prepared: Path, how: str) -> None:
         assert_sound(lake)
         shutil.rmtree(root)
     assert whole == 1  # only after the transaction: nothing is true before it
+    tally("R3", how=how, points=len(COMMIT_POINTS), unrecoverable=0)
 
 
 @pytest.mark.parametrize(("number", "error"), [(5, StorageFault), (28, StorageFull)], ids=["EIO", "ENOSPC"])
 def test_an_error_at_every_point_of_a_commit(
-    prepared: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[StorageFault]
+    prepared: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[StorageFault], tally: Tally
 ) -> None:
     for at in range(len(COMMIT_POINTS) - 1):  # at 'committed' it is true already
         root = copies(prepared, at)
@@ -154,6 +158,7 @@ def test_an_error_at_every_point_of_a_commit(
         work(again, 7)
         assert_sound(again)
         shutil.rmtree(root)
+    tally("R3", how=error.__name__, points=len(COMMIT_POINTS) - 1, unrecoverable=0)
 
 
 @pytest.mark.parametrize("how", ["kill", "power loss"])
@@ -201,21 +206,26 @@ def test_a_kill_at_every_point_of_compaction(tmp_path: Path) -> None:
         shutil.rmtree(root)
 
 
-def test_kills_during_garbage_collection_remove_nothing_referenced(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", sizes(20, 100))
+def test_kills_during_garbage_collection_remove_nothing_referenced(tmp_path: Path, kills: int, seed: int, tally: Tally) -> None:
     root = tmp_path / "lake"
     lake = Lake(root)
     for n in range(5):
         work(lake, n)
     lake.commit(commit_of(1, "b"))
     garbage = {put(lake, b"garbage %d" % n) for n in range(30)}
-    for at in range(20):
+    rng = random.Random(seed)  # noqa: S311
+    killed = 0
+    for number in range(kills):
+        garbage |= {put(lake, b"more garbage %d %d" % (number, n)) for n in range(4)}
 
-        def crash(_acknowledge: Acknowledge, at: int = at) -> None:
+        def crash(_acknowledge: Acknowledge, at: int = rng.randrange(8)) -> None:
             lake = Lake(root)
-            set_fault_point(Points(die, 1 + at % 5))
+            set_fault_point(Points(die, at))
             lake.gc(grace_s=0, keep_versions=1)
 
         status, _ = ended(*fork(crash))
+        killed += status == -9
         lake = Lake(root)
         assert status in (-9, 0)
         assert_sound(lake)
@@ -223,3 +233,4 @@ def test_kills_during_garbage_collection_remove_nothing_referenced(tmp_path: Pat
     lake.gc(grace_s=0)
     assert not garbage & set(lake.store.names())
     assert lake.fsck().findings == ()
+    tally("R16", kills=killed, referenced_objects_removed=0)

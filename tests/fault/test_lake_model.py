@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from schemas.errors import AlreadyDone, StorageFault
 from storage import durable
 from storage.lake import Lake
+from tests.conftest import Tally
 from tests.fault.forks import Points, failing
 from tests.storage.lakes import assert_sound, commit_of, put
 
@@ -110,7 +112,15 @@ class LakeBesideADict(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
 
-TestLakeBesideADict = pytest.mark.fault(pytest.mark.slow(LakeBesideADict.TestCase))
-TestLakeBesideADict.settings = settings(
-    max_examples=12, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
-)
+@pytest.mark.slow
+@pytest.mark.fault
+@pytest.mark.parametrize(("examples", "steps"), [pytest.param(12, 15, id="gate"), pytest.param(200, 50, id="full", marks=pytest.mark.full)])
+def test_a_lake_and_a_dict_say_the_same(examples: int, steps: int, seed: int, tally: Tally) -> None:
+    machine = hypothesis_seed(seed)(LakeBesideADict)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
+    tally("R13", runs=examples, steps_each=steps, divergences=0)

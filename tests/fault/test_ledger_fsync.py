@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from storage.lake import Lake
+from tests.conftest import Tally
 from tests.storage.lakes import assert_sound, commit_of
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
@@ -47,7 +48,9 @@ except StorageFault as fault:
         ("fsync", "ENOSPC", "no_space", (2,)),
     ],
 )
-def test_no_acknowledgement_after_a_failed_sync(tmp_path: Path, call: str, error: str, code: str, whens: tuple[int, ...]) -> None:
+def test_no_acknowledgement_after_a_failed_sync(
+    tmp_path: Path, call: str, error: str, code: str, whens: tuple[int, ...], tally: Tally
+) -> None:
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("strace is not installed")
@@ -77,3 +80,48 @@ def test_no_acknowledgement_after_a_failed_sync(tmp_path: Path, call: str, error
         for n in {1, 2} - there:
             lake.commit(commit_of(n))
         assert_sound(lake)
+    tally("R5", call=call, error=error, failures=len(whens), acknowledged_after=0, lost=0)
+
+
+CHECKPOINT = """
+import sys
+from pathlib import Path
+from storage.lake import Lake
+from storage import sqlite_file
+from tests.storage.lakes import commit_of
+lake = Lake(Path(sys.argv[1]))
+for n in range(1, 6):
+    lake.commit(commit_of(n))
+print("acknowledged 5", flush=True)
+lake.ledger.close()
+"""
+"""Closing the last connection copies the log into the database: the checkpoint."""
+
+
+@pytest.mark.parametrize("how", ["signal=KILL", "error=EIO", "error=ENOSPC"])
+def test_a_checkpoint_that_is_cut_short_loses_nothing(tmp_path: Path, how: str, tally: Tally) -> None:
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not installed")
+    root = tmp_path / "lake"
+    Lake(root).commit(commit_of(0))
+    log = tmp_path / "log"
+    trace = [strace, "-f", "-qq", "--seccomp-bpf", "-o", str(log), "-e", "trace=pwrite64", "-P", str(root / "ledger.sqlite")]
+    done = subprocess.run(
+        [*trace, "-e", f"inject=pwrite64:{how}:when=3+", sys.executable, "-c", CHECKPOINT, str(root)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if "ptrace" in done.stderr.lower():
+        pytest.skip(f"tracing is not allowed here: {done.stderr.strip()[:200]}")
+    assert "acknowledged 5" in done.stdout, done.stderr
+    text = log.read_text()
+    assert "INJECTED" in text or "killed by SIGKILL" in text, text[-500:]
+    lake = Lake(root)
+    assert sorted(int(r["project_id"][4:]) for r in lake.scan("projects").to_pylist()) == [0, 1, 2, 3, 4, 5]
+    lake.commit(commit_of(6))
+    assert_sound(lake)
+    tally("R4", how=how, recovered=True, lost=0)
