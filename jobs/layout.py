@@ -13,7 +13,7 @@ import orjson
 from inversion.interchange import to_otio, to_srt
 from jobs.picture import contact_sheet
 from media.command import Sandbox
-from replay.delivery import CAPTIONS
+from replay.manifest import ATTRIBUTION, CAPTIONS, MANIFEST, VIDEO
 from schemas.storyboard import Storyboard
 from schemas.trajectory import Trajectory
 from storage.artifacts import ArtifactStore
@@ -72,14 +72,15 @@ def write_storyboard(board: Storyboard, root: Path) -> None:
 
 
 def write_delivery(trajectory: Trajectory, store: ArtifactStore, root: Path) -> bool:
-    """video.mp4, manifest.json and captions.srt of a delivered run; False if nothing was delivered."""
+    """video.mp4, manifest.json, ATTRIBUTION.txt and captions.srt of a delivered run; False if nothing was delivered."""
     if trajectory.video is None or trajectory.manifest is None:
         return False
-    _write(root / "video.mp4", store.read(trajectory.video.sha256))
-    _write(root / "manifest.json", store.read(trajectory.manifest.sha256))
-    captions = store.read_json(trajectory.manifest.sha256).get("captions")
-    if captions is not None:
-        _write(root / CAPTIONS, store.read(captions["sha256"]))
+    _write(root / VIDEO, store.read(trajectory.video.sha256))
+    _write(root / MANIFEST, store.read(trajectory.manifest.sha256))
+    manifest = store.read_json(trajectory.manifest.sha256)
+    for name, entry in ((CAPTIONS, manifest.get("captions")), (ATTRIBUTION, manifest.get("attribution"))):
+        if entry is not None:
+            _write(root / name, store.read(entry["sha256"]))
     return True
 
 

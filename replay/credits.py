@@ -1,18 +1,58 @@
 """Who must be named: everything of others that is in a film, with its licence.
 
-Owns the list. Footage and music carry their own licences; voices and fonts are known here.
+Owns the list and the text that goes with a film. Footage and music carry their own licences; voices and fonts are known here.
 """
 
 from __future__ import annotations
 
-from replay.delivery import Credit
+import re
+
 from replay.engines import Engines
+from replay.manifest import Credit
 from schemas.state import ProductionState
 
 _VOICES = {
     "kokoro": ("Kokoro-82M", "Apache-2.0", "hexgrad; ONNX export by thewh1teagle (MIT)"),
     "flite": ("flite voices", "BSD-style", "Carnegie Mellon University"),
 }
+
+_ADDRESSES = {
+    "MIT": "https://opensource.org/license/mit", "Apache-2.0": "https://www.apache.org/licenses/LICENSE-2.0",
+    "OFL-1.1": "https://openfontlicense.org", "CC0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+}  # fmt: skip
+_CC = re.compile(r"cc[- ](by(?:-(?:nc|nd|sa))*)[- ](\d\.\d)(?:[- ]([a-z]{2}))?", re.IGNORECASE)
+_CHANGES = {
+    "footage": "cut into clips, scaled, joined in another order, its sound replaced, graphics laid over it",
+    "music": "looped, faded, its level changed",
+}
+
+
+def licence_address(licence: str) -> str | None:
+    """Where the text of a licence stands; None for one that is not known here."""
+    found = _CC.fullmatch(licence.strip())
+    if found is None:
+        return _ADDRESSES.get(licence)
+    kind, version, country = found.groups()
+    return f"https://creativecommons.org/licenses/{kind.lower()}/{version}/{f'{country.lower()}/' if country else ''}"
+
+
+def attribution_text(credits: tuple[Credit, ...]) -> bytes:
+    """``ATTRIBUTION.txt``: what of others is in the film, by whom, under which licence, and what was changed. UTF-8, one block a work."""
+    lines = ["This film contains works of others.", ""]
+    for credit in credits:
+        address = licence_address(credit.licence)
+        lines.append(f"{credit.kind}: {_line(credit.name)}")
+        lines.append(f"  by: {_line(credit.attribution) if credit.attribution else 'not named by its source'}")
+        lines.append(f"  licence: {_line(credit.licence)}{f' ({address})' if address else ''}")
+        if credit.kind in _CHANGES:
+            lines.append(f"  changed: {_CHANGES[credit.kind]}")
+        lines.append("")
+    return "\n".join(lines).encode()
+
+
+def _line(text: str) -> str:
+    """On one line, without control characters: a name from outside forges no second entry."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def credits_of(state: ProductionState, engines: Engines) -> tuple[Credit, ...]:

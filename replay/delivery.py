@@ -1,29 +1,33 @@
-"""What a delivery is, and whether a folder holds one: the manifest's form and the validation on bytes.
+"""Whether a folder holds a delivery: the validation on bytes.
 
-Owns ``video.mp4`` + ``manifest.json`` (+ ``captions.srt``). Validation reads nothing but the folder, trusts no figure of the manifest
-that can be measured, and decodes in the sandbox only.
+Reads nothing but the folder, trusts no figure of the manifest that can be measured, and decodes in the sandbox only. A manifest shows
+that a folder is whole and consistent, not who made it: its own digest, kept in the trajectory, does that.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from media.command import Sandbox
+from media.ffmpeg import input_options, run_ffmpeg
 from media.measure import AudioMeasure, VideoMeasure, check_audio, check_video
 from media.probe import probe
+from replay.manifest import ATTRIBUTION, CAPTIONS, MANIFEST, VIDEO, Manifest
 from schemas.canonical import Frozen, Sha256
-from schemas.errors import MediaRejected
+from schemas.errors import MediaRejected, ToolFailed
 from schemas.media import MediaInfo
-from schemas.time import Rate
 
-VIDEO, MANIFEST, CAPTIONS = "video.mp4", "manifest.json", "captions.srt"
+CONTAINER = "mov"
+"""As ``media.sniff`` names it."""
 MAX_MANIFEST = 32 * 1024 * 1024
 MAX_BLACK = 0.5
 """Share of black frames above which a film is not delivered."""
@@ -31,94 +35,10 @@ MAX_SILENT = 0.9
 QUIETEST_LUFS = -45.0
 LOUDNESS_SLACK_LU = 0.5
 """Measured and stated loudness may differ by this (another version of the meter)."""
+SHARE_SLACK = 0.02
+"""Measured and stated shares of black, still or silent time may differ by this."""
 LOUDEST_DBTP = -1.0
 """No film peaks above this, between its samples either (EBU R 128)."""
-
-
-class FileEntry(Frozen):
-    """A file of the delivery."""
-
-    file: str
-    sha256: Sha256
-    size_bytes: int
-
-
-class PictureEntry(Frozen):
-    """The picture, measured."""
-
-    codec: str
-    width: int
-    height: int
-    frame_rate: Rate
-    frames: int
-    duration_us: int
-    black_share: float
-    frozen_share: float
-
-
-class SoundEntry(Frozen):
-    """The sound, measured. ``drift_us``: largest distance between a sound in the film and where it was put, found by correlation."""
-
-    codec: str
-    sample_rate: int
-    channels: int
-    duration_us: int
-    loudness_lufs: float
-    peak_dbfs: float
-    true_peak_dbtp: float
-    silent_share: float
-    drift_us: int
-
-
-class SpokenEntry(Frozen):
-    """A narration in the film."""
-
-    sha256: Sha256
-    start_us: int
-    end_us: int
-
-
-class ShotEntry(Frozen):
-    """A shot of the film and what it was made from."""
-
-    shot_id: str
-    start_frame: int
-    frames: int
-    render_sha256: Sha256
-    clip_id: str
-    clip_sha256: Sha256
-    narration: SpokenEntry | None
-    graphic: str | None = Field(description="name of the template; None for a shot without a graphic")
-    graphic_sha256: Sha256 | None
-
-
-class Credit(Frozen):
-    """Something of others that is in the film."""
-
-    kind: Literal["footage", "music", "voice", "font"]
-    name: str
-    licence: str
-    attribution: str | None
-
-
-class Manifest(Frozen):
-    """Everything a receiver needs to know of a delivered film."""
-
-    schema_version: Literal["delivery.2"] = "delivery.2"
-    project_id: str
-    title: str
-    language: str
-    video: FileEntry
-    captions: FileEntry | None
-    picture: PictureEntry
-    sound: SoundEntry
-    script_characters: int
-    spoken_characters: int = Field(description="characters of the script that shots with narration carry; white space does not count")
-    coverage: float = Field(ge=0, le=1)
-    feasible_us: tuple[int, int]
-    shots: tuple[ShotEntry, ...]
-    credits: tuple[Credit, ...]
-    engines: dict[str, Any]
 
 
 class Problem(Frozen):
@@ -161,6 +81,8 @@ class Seen:
     info: MediaInfo
     video: VideoMeasure
     audio: AudioMeasure
+    streams: tuple[Sha256, Sha256]
+    """Digests of the coded packets of picture and sound."""
 
 
 def look(path: Path, sandbox: Sandbox) -> Seen:
@@ -171,14 +93,29 @@ def look(path: Path, sandbox: Sandbox) -> Seen:
         ToolFailed, LimitExceeded, SandboxUnavailable: it could not be looked at.
     """
     digest, size = _digest(path)
-    return Seen(digest, size, probe(path, sandbox), check_video(path, sandbox), check_audio(path, sandbox))
+    info = probe(path, sandbox)
+    return Seen(digest, size, info, check_video(path, sandbox), check_audio(path, sandbox), _streams(path, info, sandbox))
+
+
+def _streams(path: Path, info: MediaInfo, sandbox: Sandbox) -> tuple[Sha256, Sha256]:
+    """Digests over the coded packets of picture and sound, in the order of the file; raises as :func:`look`."""
+    argv = (
+        *input_options(info.container), "-i", "/in/film", "-map", "0:v:0", "-map", "0:a:0", "-c", "copy", "-f", "streamhash",
+        "-hash", "sha256", "pipe:1",
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        done = run_ffmpeg(argv, inputs={"film": path}, sandbox=sandbox, workdir=Path(folder))
+    found = re.findall(r"^\d+,[va],SHA256=([0-9a-f]{64})$", done.stdout.decode("ascii", "replace"), re.MULTILINE)
+    if len(found) != 2:
+        raise ToolFailed("streamhash", f"ffmpeg gave {len(found)} digests for two streams")
+    return found[0], found[1]
 
 
 def verify_delivery(folder: Path, sandbox: Sandbox) -> DeliveryReport:
     """Validate a delivered folder on its bytes.
 
     Args:
-        folder: holds ``video.mp4``, ``manifest.json`` and perhaps ``captions.srt``; other files do not matter.
+        folder: holds ``video.mp4``, ``manifest.json``, ``ATTRIBUTION.txt`` and perhaps ``captions.srt``; other files do not matter.
 
     Raises:
         ToolFailed, SandboxUnavailable, LimitExceeded: the film could not be looked at. Everything that is wrong with the folder itself is a
@@ -206,6 +143,7 @@ def verify_delivery(folder: Path, sandbox: Sandbox) -> DeliveryReport:
         return DeliveryReport(problems=(Problem(code="not_a_film", message=f"{VIDEO}: {error.message}"),), measured={})
     problems += judge(manifest, seen)
     problems += _captions(folder, manifest)
+    problems += _attribution(folder, manifest)
     return DeliveryReport(problems=tuple(problems), measured=figures(seen))
 
 
@@ -232,6 +170,11 @@ def judge(manifest: Manifest, seen: Seen) -> list[Problem]:
         out.append(Problem(code=code, message=message))
 
     picture, sound, video, audio = manifest.picture, manifest.sound, seen.video, seen.audio
+    if seen.info.container != CONTAINER:
+        wrong("wrong_container", f"the file is {seen.info.container}; expected {CONTAINER}")
+    for name, stated, found in (("picture", picture, seen.streams[0]), ("sound", sound, seen.streams[1])):
+        if stated.stream_sha256 != found:
+            wrong("wrong_stream", f"the {name} is not the one the manifest names ({found[:12]})")
     stream, track = seen.info.video, seen.info.audio
     if stream is None or track is None or (stream.codec, track.codec) != ("h264", "aac"):
         kinds = f"{stream.codec if stream else 'no picture'} and {track.codec if track else 'no sound'}"
@@ -264,13 +207,43 @@ def judge(manifest: Manifest, seen: Seen) -> list[Problem]:
         wrong("loudness", f"loudness is {loudness:.1f} LUFS, the manifest says {sound.loudness_lufs:.1f}")
     if audio.true_peak_dbtp > LOUDEST_DBTP:
         wrong("too_loud", f"the sound peaks at {audio.true_peak_dbtp:.1f} dBTP; at most {LOUDEST_DBTP}")
+    for name, said, measured in (
+        ("black_share", picture.black_share, video.black_share),
+        ("frozen_share", picture.frozen_share, video.frozen_share),
+        ("silent_share", sound.silent_share, audio.silent_share),
+    ):
+        if abs(said - measured) > SHARE_SLACK:
+            wrong("wrong_measure", f"{name} is {measured:.3f}, the manifest says {said:.3f}")
+    out.extend(_consistent(manifest))
+    return out
+
+
+def _consistent(manifest: Manifest) -> list[Problem]:
+    """What a manifest says about itself: shots back to back and each once, narrations inside the film, coverage as counted."""
+    out: list[Problem] = []
+
+    def wrong(code: str, message: str) -> None:
+        out.append(Problem(code=code, message=message))
+
+    rate = manifest.picture.frame_rate
+    names = [shot.shot_id for shot in manifest.shots]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        wrong("shot_twice", f"{', '.join(twice[:3])} stand in the film more than once")
     at = 0
     for shot in manifest.shots:
         if shot.start_frame != at:
             wrong("shot_order", f"{shot.shot_id} starts at frame {shot.start_frame}; the one before it ends at {at}")
             break
         at += shot.frames
-    if manifest.coverage < 1 and manifest.spoken_characters >= manifest.script_characters:
+    for shot in manifest.shots:
+        span = shot.narration
+        first, last = rate.us_at(shot.start_frame), rate.us_at(shot.start_frame + shot.frames + 1)
+        if span is not None and not first <= span.start_us < span.end_us <= last:
+            wrong("narration_outside", f"the narration of {shot.shot_id} lies at {span.start_us} to {span.end_us} us, outside its shot")
+            break
+    counted = round(manifest.spoken_characters / manifest.script_characters, 4) if manifest.script_characters else 1.0
+    if manifest.coverage != counted:
         wrong(
             "coverage", f"coverage {manifest.coverage} does not fit {manifest.spoken_characters} of {manifest.script_characters} characters"
         )
@@ -290,6 +263,23 @@ def _captions(folder: Path, manifest: Manifest) -> list[Problem]:
     if _digest(path)[0] != manifest.captions.sha256:
         return [Problem(code="wrong_captions", message=f"{CAPTIONS} is not the file the manifest names")]
     return []
+
+
+def _attribution(folder: Path, manifest: Manifest) -> list[Problem]:
+    """The names of authors go with the film: the file may not be missing where a licence asks for them, nor be another one."""
+    path = folder / ATTRIBUTION
+    if not os.path.lexists(path):
+        asking = sorted({c.licence for c in manifest.credits if asks_for_names(c.licence)})
+        return [Problem(code="no_attribution", message=f"{ATTRIBUTION} is not there; {', '.join(asking)} ask for it")] if asking else []
+    wrong = _not_a_file(path)
+    if wrong is None and _digest(path)[0] != manifest.attribution.sha256:
+        wrong = "is not the file the manifest names"
+    return [Problem(code="wrong_attribution", message=f"{ATTRIBUTION} {wrong}")] if wrong else []
+
+
+def asks_for_names(licence: str) -> bool:
+    """A Creative Commons licence that asks that authors are named (all but CC0 and the public domain mark)."""
+    return re.match(r"cc[- ]by\b", licence, re.IGNORECASE) is not None
 
 
 def _manifest(path: Path) -> Manifest | Problem:

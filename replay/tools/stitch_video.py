@@ -11,24 +11,12 @@ from media.ffmpeg import SAMPLE_RATE, house_audio, run_ffmpeg
 from media.measure import AudioMeasure
 from replay import facts
 from replay.captions import to_srt
-from replay.credits import credits_of
-from replay.delivery import (
-    CAPTIONS,
-    VIDEO,
-    FileEntry,
-    Manifest,
-    PictureEntry,
-    Problem,
-    Seen,
-    ShotEntry,
-    SoundEntry,
-    SpokenEntry,
-    judge,
-    look,
-)
+from replay.credits import attribution_text, credits_of
+from replay.delivery import Problem, Seen, judge, look
 from replay.drift import drift_us
 from replay.encoder import ffmpeg_version
 from replay.lineage import delivery_inputs
+from replay.manifest import ATTRIBUTION, CAPTIONS, VIDEO, FileEntry, Manifest, PictureEntry, ShotEntry, SoundEntry, SpokenEntry
 from replay.measured import measured_audio, measured_video
 from replay.mix import film_sound, spoken, write_track
 from replay.picture import timescale
@@ -43,7 +31,7 @@ from schemas.errors import MediaRejected, ToolFailed
 from schemas.state import Delivery, ProductionState, TimelineItem
 from schemas.time import US, Rate
 
-FILM = "film.3"
+FILM = "film.4"
 """Version of mixing and joining; part of every film's key in the store."""
 CAPTIONS_TYPE = "application/x-subrip"
 _OF_A_SHOT = {"shot_id", "planned", "asset", "narration", "decoration", "render"}
@@ -92,7 +80,8 @@ class StitchVideo:
         manifest, ref = made
         env.store.remember(key, ref)
         video = _ref(manifest.video, ArtifactKind.VIDEO, "video/mp4")
-        captions = None if manifest.captions is None else _ref(manifest.captions, ArtifactKind.OTHER, CAPTIONS_TYPE)
+        captions = () if manifest.captions is None else (_ref(manifest.captions, ArtifactKind.OTHER, CAPTIONS_TYPE),)
+        attribution = _ref(manifest.attribution, ArtifactKind.OTHER, "text/plain")
         delivery = Delivery(
             video=video,
             manifest=ref,
@@ -109,7 +98,7 @@ class StitchVideo:
             "drift_us": manifest.sound.drift_us,
             "open_defects": len(facts.open_defects(state)),
         }
-        artifacts = (video, ref) if captions is None else (video, ref, captions)
+        artifacts = (video, ref, attribution, *captions)
         return Product(changes=(film_change("delivery", delivery),), results=results, artifacts=artifacts)
 
 
@@ -138,7 +127,7 @@ def _known(key: str, env: ToolEnv) -> tuple[Manifest, ArtifactRef] | None:
     if ref is None:
         return None
     manifest = Manifest.model_validate(env.store.read_json(ref.sha256))
-    names = [manifest.video.sha256] + ([] if manifest.captions is None else [manifest.captions.sha256])
+    names = [manifest.video.sha256, manifest.attribution.sha256] + ([] if manifest.captions is None else [manifest.captions.sha256])
     return (manifest, ref) if all(env.store.has(name) for name in names) else None
 
 
@@ -155,7 +144,8 @@ def _make(state: ProductionState, env: ToolEnv) -> tuple[Manifest, ArtifactRef] 
     heard = read_audio(file, seen.info, env.sandbox, rate=SAMPLE_RATE)
     captions = to_srt(spoken(state))
     ref = env.store.put_bytes(captions, ArtifactKind.OTHER, CAPTIONS_TYPE) if captions else None
-    manifest = _manifest(state, seen, drift_us(heard, sound), ref, env)
+    named = env.store.put_bytes(attribution_text(credits_of(state, env.engines)), ArtifactKind.OTHER, "text/plain")
+    manifest = _manifest(state, seen, drift_us(heard, sound), ref, named, env)
     problems = judge(manifest, seen)
     if problems:
         return _refused(problems)
@@ -232,7 +222,9 @@ def _slot_seconds(item: TimelineItem, rate: Rate) -> str:
     return f"{us // US}.{us % US:06d}"
 
 
-def _manifest(state: ProductionState, seen: Seen, drift: int, captions: ArtifactRef | None, env: ToolEnv) -> Manifest:
+def _manifest(
+    state: ProductionState, seen: Seen, drift: int, captions: ArtifactRef | None, attribution: ArtifactRef, env: ToolEnv
+) -> Manifest:
     task = state.film.task
     said = {s.shot_id: s for s in spoken(state)}
     characters = sum(1 for c in task.script if not c.isspace())
@@ -243,8 +235,10 @@ def _manifest(state: ProductionState, seen: Seen, drift: int, captions: Artifact
         language=task.language,
         video=FileEntry(file=VIDEO, sha256=seen.sha256, size_bytes=seen.size_bytes),
         captions=None if captions is None else FileEntry(file=CAPTIONS, sha256=captions.sha256, size_bytes=captions.size_bytes),
+        attribution=FileEntry(file=ATTRIBUTION, sha256=attribution.sha256, size_bytes=attribution.size_bytes),
         picture=PictureEntry(
             codec=seen.info.video.codec if seen.info.video is not None else "none",
+            stream_sha256=seen.streams[0],
             width=task.width,
             height=task.height,
             frame_rate=task.frame_rate,
@@ -268,6 +262,7 @@ def _sound(audio: AudioMeasure, seen: Seen, drift: int) -> SoundEntry:
     loudness = audio.loudness_lufs
     return SoundEntry(
         codec=seen.info.audio.codec if seen.info.audio is not None else "none",
+        stream_sha256=seen.streams[1],
         sample_rate=audio.sample_rate,
         channels=audio.channels,
         duration_us=audio.duration_us,

@@ -17,8 +17,9 @@ from media.ffmpeg import house_video
 from media.frames import stream_frames
 from media.sandbox import open_sandbox
 from replay import facts, lineage
-from replay.delivery import CAPTIONS, MANIFEST, VIDEO, Manifest, Seen, judge, look, verify_delivery
+from replay.delivery import Seen, judge, look, verify_delivery
 from replay.engines import MusicTrack
+from replay.manifest import ATTRIBUTION, CAPTIONS, MANIFEST, VIDEO, Manifest
 from replay.measured import measured_audio, measured_video
 from replay.music import FolderLibrary
 from replay.state import apply, shot_change
@@ -385,8 +386,29 @@ def export(state: ProductionState, studio: Studio, folder: Path) -> Path:
     manifest = studio.store.read(state.film.delivery.manifest.sha256)
     (folder / VIDEO).write_bytes(studio.store.read(state.film.delivery.video.sha256))
     (folder / MANIFEST).write_bytes(manifest)
-    (folder / CAPTIONS).write_bytes(studio.store.read(json.loads(manifest)["captions"]["sha256"]))
+    for name, part in ((CAPTIONS, "captions"), (ATTRIBUTION, "attribution")):
+        (folder / name).write_bytes(studio.store.read(json.loads(manifest)[part]["sha256"]))
     return folder
+
+
+def test_the_attribution_names_author_licence_and_changes(
+    delivered: tuple[ProductionState, Product], studio: Studio, tmp_path: Path
+) -> None:
+    words = (export(delivered[0], studio, tmp_path) / ATTRIBUTION).read_text()
+    assert (
+        "footage: Cards\n  by: the test studio\n  licence: CC0-1.0 (https://creativecommons.org/publicdomain/zero/1.0/)\n  changed: cut"
+        in words
+    )
+    assert "voice: flite voices\n  by: Carnegie Mellon University\n" in words
+
+
+def test_captions_may_be_left_out_and_so_may_names_that_no_licence_asks_for(
+    delivered: tuple[ProductionState, Product], studio: Studio, tmp_path: Path
+) -> None:
+    folder = export(delivered[0], studio, tmp_path)
+    (folder / CAPTIONS).unlink()
+    (folder / ATTRIBUTION).unlink()
+    assert verify_delivery(folder, studio.sandbox).passed
 
 
 def test_a_delivered_folder_is_valid(delivered: tuple[ProductionState, Product], studio: Studio, tmp_path: Path) -> None:
@@ -416,6 +438,7 @@ def _edit(folder: Path, **changes: Any) -> None:
         (lambda f: (f / MANIFEST).write_text("{}"), "bad_manifest"),
         (lambda f: (f / MANIFEST).write_text("not json"), "bad_manifest"),
         (lambda f: (f / CAPTIONS).write_text("1\n"), "wrong_captions"),
+        (lambda f: (f / ATTRIBUTION).write_text("Everything is mine.\n"), "wrong_attribution"),
     ],
 )
 def test_a_tampered_folder_is_not_valid(
@@ -444,6 +467,13 @@ def seen(delivered: tuple[ProductionState, Product], studio: Studio) -> Seen:
         ({"sound__drift_us": 900_000}, "drift"),
         ({"shots__1__start_frame": 3}, "shot_order"),
         ({"credits": []}, "no_credits"),
+        ({"coverage": 0.5}, "coverage"),
+        ({"picture__black_share": 0.4}, "wrong_measure"),
+        ({"sound__silent_share": 0.5}, "wrong_measure"),
+        ({"shots__1__shot_id": "s001"}, "shot_twice"),
+        ({"shots__0__narration__end_us": 60_000_000}, "narration_outside"),
+        ({"picture__stream_sha256": "0" * 64}, "wrong_stream"),
+        ({"sound__stream_sha256": "0" * 64}, "wrong_stream"),
     ],
 )
 def test_a_manifest_that_does_not_fit_the_bytes_is_found_out(

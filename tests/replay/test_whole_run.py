@@ -12,8 +12,9 @@ from media.probe import probe
 from replay import lineage
 from replay.build_engines import build_engines
 from replay.config import ReplayConfig
-from replay.delivery import CAPTIONS, MANIFEST, VIDEO, verify_delivery
+from replay.delivery import verify_delivery
 from replay.episode import run_episode
+from replay.manifest import ATTRIBUTION, CAPTIONS, MANIFEST, VIDEO
 from replay.policies.recorded import RecordedPolicy
 from replay.policies.scripted import ScriptedPolicy
 from replay.pool import cut_pool
@@ -70,7 +71,7 @@ def test_a_film_is_made_delivered_and_made_again_with_equal_states(tmp_path: Pat
     folder = tmp_path / "delivery"
     folder.mkdir()
     for one in trajectory.calls[-1].artifacts:
-        name = {"video/mp4": VIDEO, "application/json": MANIFEST}.get(one.media_type, CAPTIONS)
+        name = {"video/mp4": VIDEO, "application/json": MANIFEST, "text/plain": ATTRIBUTION}.get(one.media_type, CAPTIONS)
         (folder / name).write_bytes(run.suite.store.read(one.sha256))
     assert verify_delivery(folder, sandbox).problems == ()
 
