@@ -15,6 +15,7 @@ from rich.table import Table
 
 from jobs.chain import ProjectResult
 from jobs.config import WorkprintConfig, load_config
+from jobs.kinship import settle
 from jobs.layout import ProjectFolder, lay_out
 from jobs.live import LiveView
 from jobs.progress import runs_folder
@@ -153,6 +154,7 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
             from jobs.local_runner import run_all as local_run
 
             results = local_run(groups, config, opened.location, run_id)
+    settle(opened, config, run_id)
     report = BatchReport(run_id, opened.location, results, 0.0)
     for r in results:
         if r.status in ("delivered", "incomplete") and r.project_id is not None:

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jobs.config import WorkprintConfig
+from jobs.kinship import decided_split, materialize_settings
 from jobs.progress import EventLog
 from jobs.sources import SourceGroup, source_key
-from jobs.stages import Workshop, replay_settings, run_invert, run_materialize, run_replay, variants
+from jobs.stages import STAGE_VERSIONS, Workshop, replay_settings, run_invert, run_materialize, run_replay, variants
 from materialize.splits import split_of
 from media.sandbox import open_sandbox
 from replay.suite import Retried
@@ -32,9 +33,6 @@ from schemas.trajectory import Outcome, Trajectory
 from storage.history import StageRecord
 from storage.journal import discard
 from storage.lake import Lake, StageCommit
-
-STAGE_VERSIONS = {"intake": 1, "invert": 1, "replay": 1, "materialize": 2}
-"""Raise one when the same input may give another output."""
 
 _KIND = {"invert": ArtifactKind.STORYBOARD, "replay": ArtifactKind.TRAJECTORY}
 
@@ -132,12 +130,15 @@ class Chain:
             except _GaveUp as error:
                 lost = lost or error
         if runs:
+            runs = dict(sorted(runs.items(), key=lambda r: r[1].seed))
             scopes = {_seed_scope(group.key, t.seed) for t in runs.values()}
+            split = decided_split(self._lake, board.project_id, config)
+            settings = materialize_settings(config, board.project_id, split)
             self._stage(
                 "materialize",
-                config.materialize.model_dump(mode="json"),
+                settings,
                 (board_sha, *runs),
-                lambda: run_materialize(shop, board, tuple(runs.values()), self._log.note("materialize")),
+                lambda: run_materialize(shop, board, tuple(runs.values()), self._log.note("materialize"), split),
                 None,
                 retires=lambda: [(r.stage, r.scope) for r in self._live("replay") if r.scope not in scopes],
             )

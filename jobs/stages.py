@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from evaluation import fingerprints
 from evaluation.quality import rule_quality
 from inversion.invert import invert
 from jobs import models
@@ -39,7 +40,7 @@ from replay.task import build_task
 from schemas.artifact import ArtifactKind
 from schemas.canonical import digest_of, sha256_bytes
 from schemas.errors import ConfigInvalid
-from schemas.example import Example
+from schemas.example import Example, Split
 from schemas.media import SourceItem
 from schemas.stage import Done, Rejected
 from schemas.storyboard import Storyboard
@@ -49,6 +50,9 @@ from storage.journal import Journal
 from storage.snapshots import SnapshotStore
 
 Note = Callable[[str], None]
+
+STAGE_VERSIONS = {"intake": 1, "invert": 2, "replay": 1, "materialize": 2}
+"""Raise one when the same input may give another output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +109,12 @@ def replay_digest(config: WorkprintConfig) -> str:
 
 
 def run_invert(shop: Workshop, item: SourceItem, path: Path, note: Note) -> Done[Storyboard] | Rejected:
-    """Source to storyboard."""
-    return invert(item, path, shop.config.inversion, sandbox=shop.sandbox, store=shop.store, reader=_reader(), note=note)
+    """Source to storyboard, with the codes by which near-duplicates of the source are found."""
+    out = invert(item, path, shop.config.inversion, sandbox=shop.sandbox, store=shop.store, reader=_reader(), note=note)
+    if isinstance(out, Done):
+        rows = {**out.rows, "fingerprints": [fingerprints.take(out.output, path, shop.store, shop.sandbox).row()]}
+        return Done(out.output, rows, out.artifacts)
+    return out
 
 
 def run_replay(
@@ -159,15 +167,21 @@ def trajectory_done(trajectory: Trajectory, store: ArtifactStore) -> Done[Trajec
     return Done(trajectory, rows, tuple(sorted(kept)))
 
 
-def run_materialize(shop: Workshop, board: Storyboard, runs: tuple[Trajectory, ...], note: Note) -> Done[tuple[Example, ...]]:
-    """All trajectories of a project to its examples and their rows. What an earlier trajectory gave already is left out."""
+def run_materialize(
+    shop: Workshop, board: Storyboard, runs: tuple[Trajectory, ...], note: Note, split: Split | None = None
+) -> Done[tuple[Example, ...]]:
+    """All trajectories of a project to its examples and their rows. What an earlier trajectory gave already is left out.
+
+    Args:
+        split: as decided for the project; the one of its own hash when None.
+    """
     config = shop.config.materialize
     counter = open_counter(config)
     snapshots = SnapshotStore(shop.store)
     examples: list[Example] = []
     for run in runs:
         known = frozenset(e.example_id for e in examples)
-        examples += materialize(run, board, shop.store, snapshots, config, counter, known=known).output
+        examples += materialize(run, board, shop.store, snapshots, config, counter, split=split, known=known).output
     note(f"{len(examples)} examples")
     contexts = tuple(dict.fromkeys(e.context_sha256 for e in examples))
     return Done(tuple(examples), {"examples": example_rows(examples)}, contexts)

@@ -19,6 +19,11 @@ class MaterializeConfig(Frozen):
     pinned: dict[str, Literal["train", "validation", "held_out"]] = Field(
         default_factory=dict, description="project id (or key of its near-duplicate group) to split, for projects decided by hand"
     )
+    same_pictures: float = Field(
+        default=0.5, gt=0, le=1, description="share of the key frames of the film with fewer of them that makes two films near-duplicates"
+    )
+    same_sound: float = Field(default=0.4, gt=0, le=1, description="share of the shorter sound track that makes them near-duplicates")
+    same_text: float = Field(default=0.5, gt=0, le=1, description="share of the shorter narration that makes them near-duplicates")
     check_snapshots: bool = Field(default=False, description="load the state of every example and compare its digest; slow, for audits")
 
 

@@ -21,7 +21,7 @@ from materialize.tokens import TokenCounter
 from schemas.canonical import Sha256, canonical_bytes, canonical_text, derive_id
 from schemas.contract import Role
 from schemas.errors import DigestMismatch, SchemaMismatch
-from schemas.example import Example, ExampleKind
+from schemas.example import Example, ExampleKind, Split
 from schemas.stage import Done
 from schemas.state import ProductionState
 from schemas.storyboard import Storyboard
@@ -75,7 +75,7 @@ def materialize(
     config: MaterializeConfig,
     counter: TokenCounter | None,
     *,
-    duplicate_group: str | None = None,
+    split: Split | None = None,
     known: frozenset[str] = frozenset(),
 ) -> Done[tuple[Example, ...]]:
     """Examples of one trajectory, in call order, with the rows of table ``examples``. Of outputs that are equal under equal contexts the
@@ -88,7 +88,7 @@ def materialize(
         snapshots: only read when ``config.check_snapshots``.
         config: split shares, tokenizer, checks.
         counter: counts tokens; None leaves the counts empty.
-        duplicate_group: see :func:`materialize.splits.split_of`.
+        split: as decided for the project (materialize.kinship); the one of its own hash when None.
         known: example ids that other trajectories of this project have already given; they are left out.
 
     Raises:
@@ -102,7 +102,7 @@ def materialize(
             f"trajectory is of {trajectory.project_id}, storyboard of {storyboard.project_id}",
             "pass both of one project",
         )
-    split = split_of(trajectory.project_id, config, duplicate_group)
+    split = split or split_of(trajectory.project_id, config)
     chains = _Chains(trajectory)
     seen: set[tuple[Sha256, str]] = set()
     out: list[Example] = []

@@ -62,6 +62,9 @@ class ExportOptions(Frozen):
     filters: ExportFilters = ExportFilters()
     limit: int | None = Field(default=None, ge=1, description="at most so many examples, chosen by hash of seed and example id")
     seed: int = Field(default=0, description="another seed, another choice under the limit; the order stays that of the lake")
+    decontaminate: bool = Field(
+        default=True, description="leave out projects whose narration shares twelve words in a row with a held-out one"
+    )
     bad_rows: Literal["refuse", "leave_out"] = Field(
         default="refuse", description="rows that a trainer would read wrongly: stop the export, or leave them out and list them"
     )

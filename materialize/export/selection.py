@@ -1,8 +1,8 @@
 """Which rows of the examples table an export takes, and in which order. Reads the lake; writes nothing.
 
-Held-out projects never leave in a training export. Of examples with equal context and completion one is taken, from the training split
-if it is there. Order is by project, trajectory, call and id; a limit chooses by hash, so that the choice depends on nothing but the seed
-and the ids.
+Held-out projects never leave in a training export, nor do projects that share twelve words in a row with one (materialize.leakage). Of
+examples with equal context and completion one is taken, from the training split if it is there. Order is by project, trajectory, call and
+id; a limit chooses by hash, so that the choice depends on nothing but the seed and the ids.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from materialize.export.options import ExportOptions
+from materialize.leakage import contaminated
 from schemas.errors import ConfigInvalid
 from schemas.example import Split
 from schemas.tables import TABLE
@@ -104,10 +105,13 @@ def select(source: Source, options: ExportOptions) -> Selection:
         " order by split <> 'train', project_id, trajectory_id, call_index, example_id"
     ).fetchall()
     selection = Selection(connection)
+    tainted = {o.project_id for o in contaminated(connection)} if options.decontaminate and _has_scripts(connection) else set()
     taken: list[Key] = []
     seen: set[str] = set()
     for project, trajectory, index, example, split, role, kind, provenance, licence, verified, content in found:
         rule = _rule_against(options, split, role, kind, provenance, licence, project, verified)
+        if rule is None and project in tainted:
+            rule = "contaminated"
         if rule is None and not seen.isdisjoint((example, content)):
             rule = "repeated"
         if rule is not None:
@@ -136,6 +140,11 @@ def _connection(source: Source) -> duckdb.DuckDBPyConnection:
         connection.register("examples", source)
         return connection
     return source
+
+
+def _has_scripts(connection: duckdb.DuckDBPyConnection) -> bool:
+    """The connection is a lake's, not one to a bare table of examples."""
+    return connection.execute("select 1 from information_schema.tables where table_name = 'storyboards'").fetchone() is not None
 
 
 def _rule_against(
