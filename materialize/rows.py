@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from repair.outcomes import fault_rows
 from schemas.artifact import ArtifactRef
 from schemas.canonical import Sha256, canonical_text
 from schemas.contract import Role
@@ -21,7 +22,7 @@ Row = dict[str, Any]
 def trajectory_rows(
     trajectory: Trajectory, *, final_state: ProductionState, quality: float, trajectory_sha256: Sha256
 ) -> dict[str, list[Row]]:
-    """Rows of trajectories, calls, blockers, artifacts, snapshots, verdicts and repairs.
+    """Rows of trajectories, calls, blockers, artifacts, snapshots, verdicts, repairs and faults.
 
     Args:
         trajectory: the run.
@@ -37,6 +38,7 @@ def trajectory_rows(
         "snapshots": _snapshot_rows(trajectory),
         "verdicts": _verdict_rows(trajectory),
         "repairs": _repair_rows(trajectory),
+        "faults": fault_rows(trajectory, final_state),
     }
 
 

@@ -66,10 +66,14 @@ class FaultPlan:
         """Tell the plan of calls that were committed before: what they met does not strike again."""
         self._refused |= {FaultSpec(f.kind, f.subject) for c in calls for f in c.faults if f.kind == REJECTED}
 
-    def drawn(self, state: ProductionState) -> tuple[FaultSpec, ...]:
-        """The faults that a run with this plan of shots gets. Depends on seed, kinds, count and shots only."""
+    def drawn(self, state: ProductionState, taken: Iterable[str] = ()) -> tuple[FaultSpec, ...]:
+        """The faults that a run with this plan of shots gets. Depends on seed, kinds, count and shots only.
+
+        Args:
+            taken: subjects that are left out.
+        """
         out = list(self.explicit)
-        used = {s.subject for s in out}
+        used = {s.subject for s in out} | set(taken)
         seed = self.config.seed
         kinds = sorted((k for k in self.config.kinds if k not in PLAN_KINDS), key=lambda k: digest_of([seed, k]))
         for n in range(self.config.count if kinds else 0):
@@ -79,7 +83,8 @@ class FaultPlan:
                 chosen = min(eligible, key=lambda s: digest_of([seed, kind.name, s]))
                 out.append(FaultSpec(kind.name, chosen))
                 used.add(chosen)
-        return tuple(out)
+        named = (FaultSpec(*one.split("@", 1)) for one in self.config.explicit)
+        return tuple(dict.fromkeys((*out, *named)))
 
     def __call__(
         self, call_index: int, tool: str, product: Product, env: ToolEnv, state: ProductionState
@@ -89,7 +94,7 @@ class FaultPlan:
         Raises:
             ToolFailed, LimitExceeded: an infrastructure fault strikes.
         """
-        if not (self.config.count or self.explicit) or not any(isinstance(c.value, dict) for c in product.changes):
+        if not (self.config.count or self.explicit or self.config.explicit) or not any(isinstance(c.value, dict) for c in product.changes):
             return product, ()
         healthy = product
         after = apply(state, product.changes)

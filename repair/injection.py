@@ -7,7 +7,7 @@ recorded calls, so the same request gives the same run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from repair.config import FaultConfig
@@ -46,11 +46,11 @@ def draw_kinds(config: FaultConfig) -> tuple[str, ...]:
     return tuple(kinds[n % len(kinds)] for n in range(config.count))
 
 
-def plan_of(config: FaultConfig, state: ProductionState) -> FaultPlan:
-    """The execution-level and infrastructure faults of one run, each with its subject in a film of these shots."""
+def named(config: FaultConfig, state: ProductionState, taken: Iterable[str] = ()) -> tuple[str, ...]:
+    """The execution-level and infrastructure faults of one run, by kind and subject, in a film of these shots; none on a taken subject."""
     drawn = [k for k in draw_kinds(config) if k not in PLAN_KINDS]
     part = FaultConfig(kinds=tuple(dict.fromkeys(drawn)), count=len(drawn), seed=config.seed)
-    return FaultPlan(FaultConfig(seed=config.seed), FaultPlan(part).drawn(state))
+    return tuple(f"{s.kind}@{s.subject}" for s in FaultPlan(part).drawn(state, taken))
 
 
 def inject(
@@ -60,13 +60,16 @@ def inject(
     registry: Registry,
     suite: Suite,
     *,
-    config_digest: Sha256 | None = None,
+    own: FaultConfig | None = None,
+    digest: Callable[[FaultConfig], Sha256] | None = None,
     note: Callable[[str], None] = lambda _text: None,
 ) -> Injected:
     """Run a stored trajectory once more from where the first drawn fault strikes.
 
     Args:
         policy: decides from there on; its plan-level outputs are spoiled where that was drawn.
+        own: the faults that the base itself was made with; they keep striking where they struck.
+        digest: names the settings of a run with these faults (``Trajectory.config_digest``); the replay settings' own by default.
 
     Raises:
         ConfigInvalid: nothing was drawn, or nothing that was drawn can strike this trajectory.
@@ -74,16 +77,19 @@ def inject(
     """
     if config.count < 1:
         raise ConfigInvalid("no_faults", "no fault was asked for", "give --count")
-    plan = plan_of(config, suite.snapshots.load(base.last_snapshot))
+    taken = [f.subject for c in base.calls for f in c.faults]
+    specs = named(config, suite.snapshots.load(base.last_snapshot), taken)
+    struck = (own or FaultConfig(seed=config.seed)).model_copy(update={"explicit": (*(own.explicit if own else ()), *specs)})
+    plan = FaultPlan(struck)
     at_plan = tuple(k for k in draw_kinds(config) if k in PLAN_KINDS)
     faulty = FaultyPolicy(policy, FaultConfig(kinds=at_plan, count=len(at_plan), seed=config.seed))
-    cut = _first_struck(base.calls, plan.explicit, faulty)
+    cut = _first_struck(base.calls, [FaultSpec(*s.split("@", 1)) for s in specs], faulty)
     if cut is None:
         raise ConfigInvalid("nothing_to_strike", "no drawn fault can strike this trajectory", "draw other kinds, or another seed")
     history = base.calls[:cut]
     start = history[-1].snapshot_after if history else base.first_snapshot
     runtime = Runtime(start, registry, suite, budget=base.budget, history=history, fault_filter=plan)
-    made = run_episode(runtime, faulty, note, config_digest=config_digest, link=link)
+    made = run_episode(runtime, faulty, note, config_digest=None if digest is None else digest(struck), link=link)
     return Injected(made, base, cut, tuple(plan.broken_down), tuple(runtime.retried))
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from repair.fault_kinds import KINDS
 from repair.findings import FILM
@@ -65,6 +66,38 @@ def outcomes(run: Trajectory, final: ProductionState, broken_down: Iterable[Inje
             FaultOutcome(fault, KINDS[fault.kind].level, None, None, None, None, True, True, ("retry",), None, delivered and not shown)
         )
     return tuple(out)
+
+
+def fault_rows(
+    run: Trajectory, final: ProductionState, broken_down: Iterable[InjectedFault] = (), base: str | None = None
+) -> list[dict[str, Any]]:
+    """Rows of table ``faults``.
+
+    Args:
+        base: trajectory that was taken up again to put the faults in.
+    """
+    return [
+        {
+            "trajectory_id": run.trajectory_id,
+            "fault_id": o.fault.fault_id,
+            "project_id": run.project_id,
+            "kind": o.fault.kind,
+            "level": o.level,
+            "subject": o.fault.subject,
+            "detail": o.fault.detail,
+            "base_trajectory_id": base,
+            "call_struck": o.call_struck,
+            "artifact_sha256": o.artifact,
+            "call_found": o.call_found,
+            "code": o.code,
+            "located": o.located,
+            "diagnosed": o.diagnosed,
+            "mends": list(o.mends),
+            "call_closed": o.call_closed,
+            "recovered": o.recovered,
+        }
+        for o in outcomes(run, final, broken_down)
+    ]
 
 
 def needless(run: Trajectory, natural: Iterable[tuple[str, DefectCode]] = ()) -> int:

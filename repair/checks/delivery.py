@@ -15,8 +15,8 @@ from repair.findings import FILM, Finding, found
 from repair.limits import LIMITS, InspectionLimits
 from repair.measurements import Measurements
 from replay import lineage
-from replay.delivery import Manifest
 from replay.drift import drift_us
+from replay.manifest import Manifest
 from replay.mix import film_sound
 from replay.tool import ToolEnv
 from schemas.canonical import Sha256
