@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, agents, audit, batch, data, dataset, lake, single, studio
+from jobs.cli import about, agents, audit, batch, data, dataset, inject, lake, masks, single, studio
 from jobs.cli import explain as explaining
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
@@ -51,6 +51,7 @@ agents.register(app)
 dataset.register(app)
 about.register(app)
 audit.register(app)
+inject.register(app)
 studio.register(app)
 explaining.register(app)
 
