@@ -15,6 +15,7 @@ _PICTURE_FLAGS = {"attached_pic": "cover art", "timed_thumbnails": "thumbnails",
 _SOUND_FLAGS = {
     "comment": "a commentary track",
     "visual_impaired": "a description of the picture",
+    "hearing_impaired": "a track for the hard of hearing",
     "karaoke": "a karaoke track",
 }
 _COMMENTARY_WORDS = ("comment", "descript", "kommentar", "评论", "解说音轨")

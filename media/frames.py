@@ -27,6 +27,7 @@ MOST_PER_RUN = 200
 """Wanted times in one run of the decoder."""
 
 _TONE_MAP = "zscale=t=linear:npl=100,format=gbrpf32le,zscale=p=bt709,tonemap=hable:desat=0,zscale=t=bt709:m=bt709:r=tv"
+"""PQ and HLG come with the primaries and matrix of BT.2100; many files leave them out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,8 @@ def _chain(video: VideoStream, width: int, height: int, *, gray: bool) -> str:
     """Scale, map colours, and end in the wanted format. The decoder has turned the picture already."""
     shrinks = video.display_width >= 2 * width
     flags = ("area" if shrinks else "bicubic") + "+accurate_rnd+full_chroma_int+bitexact"
-    colour = f",{_TONE_MAP}" if video.is_hdr else ""
+    matrix = "" if video.pix_fmt.startswith(("gbr", "rgb", "bgr")) else ":colorspace=bt2020nc"
+    colour = f",setparams=color_primaries=bt2020{matrix},{_TONE_MAP}" if video.is_hdr else ""
     return f"scale={width}:{height}:flags={flags}{colour},format={'gray' if gray else 'rgb24'}"
 
 

@@ -50,6 +50,10 @@ _FAR_US = 10**15
 _BLOCK = 1 << 16
 
 
+_USUAL_RATES = tuple(Fraction(n * 1000, 1001) for n in (24, 30, 48, 60, 120)) + tuple(Fraction(n) for n in (24, 25, 30, 50, 60, 120))
+"""Tried where a container's ticks are too coarse to tell, milliseconds for example."""
+
+
 @dataclass(frozen=True, slots=True)
 class Times:
     """Presentation of a stream's packets in order: starts and ends, microseconds from its first decoded piece. Arrays, because a long film
@@ -106,7 +110,7 @@ def look_into(path: Path, sandbox: Sandbox, bounds: MediaLimits) -> tuple[int, s
         if listing.packets:
             raise _rejected(RejectCode.NO_VIDEO, f"there is neither picture nor sound in it ({'; '.join(choice.ignored)})")
         raise _rejected(RejectCode.UNREADABLE, "the container holds no readable stream")
-    _check_declared(listing, bounds)
+    _check_declared(listing, bounds, container)
     return size, container, listing, choice
 
 
@@ -155,9 +159,9 @@ def _list(path: Path, container: str, sandbox: Sandbox, bounds: MediaLimits) -> 
     return listing
 
 
-def _check_declared(listing: Listing, bounds: MediaLimits) -> None:
-    """Refuse by what the headers say, before anything is decoded."""
-    declared = _us(listing.form.get("duration"))
+def _check_declared(listing: Listing, bounds: MediaLimits, container: str) -> None:
+    """Refuse by what the headers say, before anything is decoded. Where clocks jump, the difference of two times is no length."""
+    declared = 0 if container in JUMPING else _us(listing.form.get("duration"))
     if declared > bounds.max_duration_us:
         raise _too_long(declared, bounds)
     for values in listing.streams:
@@ -342,10 +346,13 @@ def _rate(times: Times, declared: str, tick_us: int) -> tuple[Rate, bool]:
     allowed = 2 * tick_us + usual / 20
     steps = np.diff(times.starts)
     is_vfr = bool(max(int(steps.max()) - usual, usual - int(steps.min())) > allowed)
-    if num > 0 and abs(Fraction(num, den) / mean - 1) < Fraction(1, 100):
-        return Rate(num=num, den=den), is_vfr
-    near = mean.limit_denominator(100_000)
-    return (Rate(num=near.numerator, den=near.denominator) if near > 0 else Rate(num=mean.numerator, den=mean.denominator)), is_vfr
+    told = [Fraction(num, den)] if num > 0 else []
+    plain = [rate for rate in told if rate.denominator in (1, 2, 1001)]
+    exact = next((rate for rate in (*plain, *_USUAL_RATES, *told) if abs(span * rate - (count - 1) * US) <= 2 * tick_us * rate), None)
+    if exact is None:
+        near = [rate for rate in told if abs(rate / mean - 1) < Fraction(1, 100)] + [mean.limit_denominator(100_000)]
+        exact = near[0] if near[0] > 0 else mean
+    return Rate(num=exact.numerator, den=exact.denominator), is_vfr
 
 
 def _time_base(one: Candidate) -> tuple[int, int]:

@@ -168,6 +168,8 @@ def _tracks(sandbox: Sandbox, goal: Path, *options: str) -> Path:
         (["-disposition:a:0", "default+comment", "-disposition:a:1", "0"], 2, "stream 1 is a commentary track"),
         (["-disposition:a:0", "default+visual_impaired", "-disposition:a:1", "0"], 2, "description of the picture"),
         (["-disposition:a:0", "default", "-disposition:a:1", "0", "-metadata:s:a:0", "title=Director's Commentary"], 2, "by its title"),
+        (["-disposition:a:0", "default+hearing_impaired", "-disposition:a:1", "0"], 2, "stream 1 is a track for the hard of hearing"),
+        (["-disposition:a:0", "default", "-disposition:a:1", "0", "-metadata:s:a:0", "title=Audio Description"], 2, "by its title"),
         (["-disposition:a:0", "comment", "-disposition:a:1", "comment"], 1, "all of them asides"),
     ],
 )
