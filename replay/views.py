@@ -328,11 +328,12 @@ def _collect(value: Any, found: set[str]) -> None:
 
 
 def tool_views(registry: Registry) -> dict[str, dict[str, Any]]:
-    """Offered tools: what they need, what they make, and their arguments."""
+    """Offered tools: what they need, what they make, whom they ask, and their arguments."""
     return {
         c.name: {
             "needs": [f.value for f in c.needs],
             "produces": [f.value for f in c.produces],
+            "asks": [r.value for r in c.roles],
             "args": {a.name: a.model_dump(mode="json", exclude_none=True, exclude={"name", "description"}) for a in c.args},
         }
         for c in registry.contracts()

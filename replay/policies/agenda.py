@@ -28,6 +28,8 @@ CHAIN: dict[str, str] = {
 """Production facts in the order of their dependencies, each with the tool that brings it about."""
 
 FACT_OF = {tool: fact for fact, tool in CHAIN.items()}
+JUDGING = ("reflect_plan", "rank_severity", "repair_shots")
+"""Tools that look at what there is; they have moments of their own."""
 MAX_REPAIRS = 4
 """Repair calls the scripted orchestrator asks for at most; what is left then is delivered with its warnings."""
 
@@ -59,6 +61,8 @@ class Traits:
     inspects_all: bool
     slack: float
     """Share by which a limit given to a tool exceeds what is needed."""
+    explores: bool
+    """Tries each tool outside the known chain once, when it can be called without asking anybody."""
 
     @classmethod
     def of(cls, seed: int) -> Traits:
@@ -83,6 +87,7 @@ class Traits:
             remedies=rng.choice(("first", "first", "last", "any", "agenda")),
             inspects_all=rng.random() < 0.4,
             slack=rng.choice((0.0, 0.2, 0.5)),
+            explores=rng.random() < 0.5,
         )
 
 
@@ -152,6 +157,23 @@ def wants_reflection(view: View, traits: Traits) -> bool:
     return due and not holds(view, "timeline") and spare(view) > RESERVE
 
 
+def explorable(view: View) -> list[str]:
+    """Tools nobody here knows that may run, were not tried yet, ask nobody, and take only arguments that any value of their kind fits."""
+    if spare(view) <= RESERVE:
+        return []
+    tried = {c["tool"] for c in view["calls"]}
+    return [
+        tool
+        for tool, one in view["tools"].items()
+        if tool not in FACT_OF
+        and tool not in JUDGING
+        and tool not in tried
+        and not one["asks"]
+        and legal(view, tool)
+        and all(n == "shots" or a.get("enum") or a["type"] != "string" for n, a in one["args"].items() if a.get("required", True))
+    ]
+
+
 def useful(view: View, traits: Traits) -> list[str]:
     """Tools that may run now and would bring the film forward, preferred first."""
     out: list[str] = []
@@ -168,6 +190,8 @@ def useful(view: View, traits: Traits) -> list[str]:
         if fact == "delivery" or holds(view, fact) or not legal(view, tool) or (fact == "inspection" and rushed):
             continue
         out.append(tool)
+    if traits.explores:
+        out += explorable(view)
     if not out and legal(view, "stitch_video"):
         return ["stitch_video"]
     place = {tool: i for i, tool in enumerate(traits.order)}

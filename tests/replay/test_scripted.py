@@ -17,13 +17,15 @@ from replay.policies.answers import Generator, clipped
 from replay.policies.board import Board
 from replay.policies.reflection import reflect, sharpen
 from replay.policies.scripted import ScriptedPolicy
+from replay.registry import Registry
 from replay.runtime import Runtime
-from schemas.contract import Role
+from replay.scope import SHOTS_ARG
+from schemas.contract import ArgSpec, Fact, Role
 from schemas.storyboard import Spotlight, SpotlightKind, Storyboard
 from schemas.trajectory import Call, ObservationStatus, Outcome, Provenance, Trajectory
 from storage.journal import Journal
-from tests.replay.doubles import PLAN, SEGMENTS, call, content, suite, task
-from tests.replay.toy import ToyCritic, storyboard, toy_registry, toy_runtime
+from tests.replay.doubles import PLAN, SEGMENTS, TinyTool, call, content, contract, suite, task
+from tests.replay.toy import ToyCritic, storyboard, toy_registry, toy_runtime, toy_task
 
 BOARD = storyboard()
 
@@ -189,6 +191,29 @@ def test_traits_differ_between_seeds_and_not_within_one() -> None:
     assert Traits.of(5) == Traits.of(5)
     assert len({Traits.of(s) for s in range(50) if not Traits.of(s).scopes}) == 0
     assert len({str(Traits.of(s)) for s in range(50)}) == 50
+
+
+def with_extras(folder: Path, seed: int) -> Trajectory:
+    """A run that is offered two tools nobody knows: one that can be called, one that asks the generator."""
+    mood = ArgSpec(name="mood", type="string", description="a mood", enum=("warm", "cold"))
+    grade = TinyTool(contract("grade_colours", args=(SHOTS_ARG, mood), needs=(Fact.SHOT_PLAN,)))
+    asks = TinyTool(contract("title_chapters", roles=(Role.GENERATOR,)))
+    words = TinyTool(contract("tag_film", args=(ArgSpec(name="words", type="string", description="free words"),)))
+    known = [t for name in toy_registry().names() if (t := toy_registry().get(name)) is not None]
+    run = Runtime(toy_task(BOARD), Registry([*known, grade, asks, words]), suite(folder))
+    return run_episode(run, policy(seed))
+
+
+def test_a_tool_nobody_knows_is_tried_once_by_those_who_explore(folder: Path) -> None:
+    tried: dict[bool, set[int]] = {True: set(), False: set()}
+    for seed in range(8):
+        (folder / str(seed)).mkdir()
+        trajectory = with_extras(folder / str(seed), seed)
+        assert trajectory.outcome is Outcome.DELIVERED
+        called = [c for c in own(trajectory) if c.output.provenance is Provenance.SCRIPTED]
+        assert not {"title_chapters", "tag_film"} & {c.tool for c in called}
+        tried[Traits.of(seed).explores].add(sum(c.tool == "grade_colours" for c in called))
+    assert tried == {True: {1}, False: {0}}
 
 
 @pytest.mark.parametrize(
