@@ -10,6 +10,7 @@ import threading
 import time
 import wave
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -306,6 +307,16 @@ def test_sounds_of_texts(text: str, language: str, part: str) -> None:
     found = phonemes(text, language)
     assert part in found
     assert len(symbol_ids(found)) == len(found) if part else not found
+
+
+@pytest.mark.slow
+def test_kokoro_says_the_same_alone_and_beside_others(sandbox: Sandbox) -> None:
+    engine = kokoro(sandbox)
+    texts = ["The bridge stood.", "Nobody came.", "It fell at 10:30."]
+    alone = [engine.speak(text, "en", "af_heart", 1.0)[0] for text in texts]
+    with ThreadPoolExecutor(2) as pool:
+        beside = list(pool.map(lambda text: engine.speak(text, "en", "af_heart", 1.0)[0], texts))
+    assert [np.array_equal(a, b) for a, b in zip(alone, beside, strict=True)] == [True, True, True]
 
 
 @pytest.mark.slow
