@@ -47,8 +47,10 @@ test-full: setup lint ## also the tests that are too long for CI
 test-hostile: setup ## sandbox, media and injection attacks
 	$(PY) -m pytest -q tests/hostile
 
-test-fault: setup ## kills, full disks, failing writes
-	$(PY) -m pytest -q tests/fault
+test-fault: setup ## kills, full disks, failing writes, at the sizes of the targets; writes RELIABILITY.md
+	mkdir -p build && rm -f build/faults.jsonl
+	$(PY) -m pytest -q tests/fault tests/cluster tests/storage/test_frozen.py --figures build/faults.jsonl; status=$$?; \
+	  $(PY) -m tests.fault.report build/faults.jsonl && exit $$status
 
 lint: $(VENV)/.ready ## ruff, mypy --strict, import contracts
 	$(VENV)/bin/ruff check .

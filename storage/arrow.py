@@ -125,13 +125,13 @@ def without_keys(table: Any, stage_keys: Sequence[str]) -> Any:
     return table.filter(pc.invert(dead))
 
 
-def read_parquet(path: Path, spec: TableSpec) -> Any:
-    """Read one Parquet file into the spec's schema; columns that an older version lacked are null. Page checksums are verified.
+def read_parquet(path: Path) -> Any:
+    """Read one Parquet file as it is. Page checksums are verified.
 
     Raises:
         OSError: the file cannot be read, or a page's checksum is wrong.
     """
-    return conform(pq.ParquetFile(path, page_checksum_verification=True).read(), spec)
+    return pq.ParquetFile(path, page_checksum_verification=True).read()
 
 
 def conform(table: Any, spec: TableSpec) -> Any:

@@ -29,6 +29,7 @@ from storage.ledger import ARTIFACT_REF, FAILURE, STAGE_RUN, Ledger, sqlite_url
 from storage.marker import open_marker, open_shared_marker
 from storage.place import place_of
 from storage.snapshots import SnapshotStore
+from storage.upgrade import upgraded
 from storage.views import open_views, refuse_writes, tables_in
 
 _WORD = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -374,7 +375,7 @@ class Lake:
         if file.schema_version > spec.version:
             raise SchemaMismatch("table_version", f"{file.path} was written by a newer release", "use that release")
         try:
-            table = arrow.read_parquet(self.root / file.path, spec)
+            table = upgraded(spec, file.schema_version, arrow.read_parquet(self.root / file.path))
         except (OSError, pa.ArrowException) as error:
             raise StorageFault("unreadable", f"{file.path} cannot be read: {error}", "run `fsck` on the lake") from error
         return arrow.without_keys(table, file.dead)

@@ -17,6 +17,7 @@ from schemas.errors import ConfigInvalid, SchemaMismatch
 from schemas.tables import TABLE, TABLES, TableSpec
 from storage.arrow import DUCKDB
 from storage.history import DataFile
+from storage.upgrade import upgraded_sql
 
 _WORDS = re.compile(r"\w+")
 
@@ -139,9 +140,7 @@ def view_sql(root: Path, spec: TableSpec, files: Sequence[DataFile]) -> str:
     empty = _select("*", f"(select {typed})", "false")
     parts = [_select(columns, _read(root, whole))] if whole else []
     parts += [_select(columns, _read(root, [f]), _alive(f)) for f in partly]
-    for file in older:  # columns that it lacks become null
-        filled = f"({empty} union all by name {_select('*', _read(root, [file]))})"
-        parts.append(_select(columns, filled, _alive(file)))
+    parts += [_select(columns, upgraded_sql(spec, f.schema_version, _read(root, [f])), _alive(f)) for f in older]
     return " union all ".join(parts or [empty])
 
 

@@ -1,6 +1,6 @@
 """A process that runs a small replay and kills itself at one point.
 
-    python -m tests.fault.replay_child ROOT PLACE SEED [CALL OPERATION]
+python -m tests.fault.replay_child ROOT PLACE SEED [CALL OPERATION]
 """
 
 from __future__ import annotations
