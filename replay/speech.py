@@ -118,6 +118,9 @@ class EndpointSpeech:
         """
         if re.match(r"https?://[^/\s]+", url) is None:
             raise ConfigInvalid("bad_endpoint", f"'{url[:80]}' is no http or https address", "correct replay.speech.endpoint_url")
+        if re.search(r"[@?#]", url):  # not repeated here: what stands there may be a secret, and errors go into rows and logs
+            what = "replay.speech.endpoint_url holds a user name, a query or a fragment"
+            raise ConfigInvalid("bad_endpoint", what, f"give the plain address; a key goes into {API_KEY}")
         self._url = url.rstrip("/") + "/audio/speech"
         self._model = model
         self._sandbox = sandbox

@@ -267,6 +267,13 @@ def test_an_endpoint_needs_an_address(sandbox: Sandbox) -> None:
         EndpointSpeech("file:///etc/passwd", "m", sandbox)
 
 
+@pytest.mark.parametrize("url", ["http://me:hunter2@127.0.0.1/v1", "https://host/v1?key=hunter2", "https://host/v1#hunter2"])
+def test_a_secret_in_an_address_is_refused_and_not_repeated(sandbox: Sandbox, url: str) -> None:
+    with pytest.raises(ConfigInvalid) as error:
+        EndpointSpeech(url, "m", sandbox)
+    assert "hunter2" not in str(error.value)
+
+
 def kokoro(sandbox: Sandbox) -> Any:
     try:
         return open_speech(SpeechConfig(engine="kokoro"), sandbox)
