@@ -77,6 +77,10 @@ class TokenCounter:
             last = match.end()
         return total + self._block(text[last:])
 
+    def offsets(self, text: str) -> list[tuple[int, int]]:
+        """Start and end character of every token of a text, in order. Parts of one character share it."""
+        return list(self._tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).offsets)
+
     def render(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], completion: Mapping[str, Any] | None = None
     ) -> str:

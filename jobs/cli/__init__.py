@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, agents, audit, batch, data, dataset, inject, lake, masks, single, studio
+from jobs.cli import about, agents, audit, batch, data, dataset, inject, lake, masks, rft, single, studio
 from jobs.cli import explain as explaining
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
@@ -48,10 +48,12 @@ single.register(app)
 data.register(app)
 lake.register(app)
 agents.register(app)
+masks.register(app)
 dataset.register(app)
 about.register(app)
-audit.register(app)
 inject.register(app)
+rft.register(app)
+audit.register(app)
 studio.register(app)
 explaining.register(app)
 

@@ -52,7 +52,7 @@ def query(
 def export(
     kind: Annotated[str, typer.Argument(help="What to export: sft (see docs/export.md for all).")],
     out: OutOption,
-    to: Annotated[str, typer.Option("--to", help="Consumer: trl, hf, openai-jsonl.")] = "trl",
+    to: Annotated[str, typer.Option("--to", help="Consumer: trl, hf, openai-jsonl, llamafactory, swift, axolotl.")] = "trl",
     lake: LakeOption = DEFAULT_LAKE,
     role: Annotated[list[str] | None, typer.Option(help="Only this role; repeat for several.")] = None,
     split: Annotated[list[str] | None, typer.Option(help="Only this split; repeat for several. Default: train and validation.")] = None,
