@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from evaluation.studio.truth import FilmTruth, TrueJoin, TrueShot
+from media.ocr import reading_order
 from schemas.storyboard import BoardShot, Storyboard, TextBox, Transition
 
 NONE = "none"
@@ -234,14 +235,13 @@ def _score_shot(score: Score, truth: FilmTruth, shot: TrueShot, best: BoardShot)
     at = seen.key_frames[0].at_us if seen.key_frames else shot.start_us
     captions = [n for n in shot.lines if n.role == "caption" and n.since_us <= at < n.until_us]
     if lines:
-        wanted, got = plain("".join(n.text for n in lines)), plain("".join(b.text for b in seen.text))
+        as_read = reading_order([TextBox(text=n.text, x=n.x, y=n.y, width=n.width, height=n.height, confidence=1) for n in lines])
+        wanted, got = plain("".join(b.text for b in as_read)), plain("".join(b.text for b in seen.text))
         counts["letters"] += len(wanted)
         counts["letters wrong"] += min(len(wanted), distance(wanted, got))
         scale = truth.width / seen.key_frames[0].width if seen.key_frames else 1.0
         counts["line"] += len(lines)
-        counts["line in its box"] += sum(
-            any(_agreement((n.x, n.y, n.width, n.height), _scaled(b, scale)) >= 0.5 for b in seen.text) for n in lines
-        )
+        counts["line in its box"] += sum(any(_holds(_scaled(b, scale), (n.x, n.y, n.width, n.height)) for b in seen.text) for n in lines)
     if captions:
         counts["caption shot"] += 1
         text = plain("".join(n.text for n in captions))
@@ -265,13 +265,12 @@ def _scaled(box: TextBox, scale: float) -> tuple[float, float, float, float]:
     return box.x * scale, box.y * scale, box.width * scale, box.height * scale
 
 
-def _agreement(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> float:
-    """Intersection over union."""
-    wide = min(a[0] + a[2], b[0] + b[2]) - max(a[0], b[0])
-    tall = min(a[1] + a[3], b[1] + b[3]) - max(a[1], b[1])
-    if wide <= 0 or tall <= 0:
-        return 0.0
-    return wide * tall / (a[2] * a[3] + b[2] * b[3] - wide * tall)
+def _holds(found: tuple[float, float, float, float], ink: tuple[float, float, float, float]) -> bool:
+    """A found box covers four fifths of the ink and is not more than two and a half times as large: readers leave a margin."""
+    wide = min(found[0] + found[2], ink[0] + ink[2]) - max(found[0], ink[0])
+    tall = min(found[1] + found[3], ink[1] + ink[3]) - max(found[1], ink[1])
+    area = ink[2] * ink[3]
+    return wide > 0 and tall > 0 and wide * tall >= 0.8 * area and found[2] * found[3] <= 2.5 * area
 
 
 def score_film(truth: FilmTruth, board: Storyboard) -> Score:
