@@ -54,8 +54,6 @@ class LightChain(Chain):
         _effect(self._lake.root, stage, number)
         if stage == "replay" and fault:
             _go_wrong(fault, self._lake.root, number)
-        if fault.startswith("slow"):
-            time.sleep(float(fault[4:]))
         rows: dict[str, list[dict[str, Any]]] = {}
         if stage == "invert":
             rows = {"projects": [project(number) | {"project_id": self._group.project_id}]}

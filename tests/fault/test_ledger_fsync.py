@@ -122,7 +122,7 @@ def test_a_checkpoint_that_is_cut_short_loses_nothing(tmp_path: Path, how: str, 
         pytest.skip(f"tracing is not allowed here: {done.stderr.strip()[:200]}")
     assert "acknowledged 5" in done.stdout, done.stderr
     text = log.read_text()
-    assert "INJECTED" in text or "killed by SIGKILL" in text, text[-500:]
+    assert "INJECTED" in text or done.returncode in (-9, 137), (done.returncode, text[-500:])
     lake = Lake(root)
     assert sorted(int(r["project_id"][4:]) for r in lake.scan("projects").to_pylist()) == [0, 1, 2, 3, 4, 5]
     lake.commit(commit_of(6))
