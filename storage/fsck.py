@@ -11,13 +11,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
 
 from schemas.canonical import Sha256
-from schemas.errors import StorageFault
+from schemas.errors import PipelineError, StorageFault
+from schemas.snapshot import Snapshot
 from schemas.tables import TABLE
 from storage import durable, upkeep
 from storage.journal import is_journal, read_journal
@@ -144,13 +144,17 @@ class _Check:
             data = b"".join(itertools.islice(chunks, 4))
         except (OSError, StorageFault):
             return set()  # reported as missing
-        if b'"snapshot.1"' not in data:
+        if b'"snapshot.' not in data:
             return set()
         try:
-            value = orjson.loads(data)
-            return {value["film_record"], value["task_record"], *(digest for _, digest in value["shot_records"])}
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            manifest = Snapshot.model_validate_json(data)
+        except ValueError:
             return set()  # not a manifest, or damaged and reported as such
+        records = {manifest.film_record, manifest.task_record, *manifest.shot_pages}
+        try:
+            return records | {digest for _, digest in self.lake.snapshots.shot_records(manifest)}
+        except PipelineError:
+            return records  # a page is missing or damaged, and reported as such
 
     def garbage(self) -> None:
         """What nothing refers to."""

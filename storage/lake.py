@@ -254,8 +254,7 @@ class Lake:
 
     def _records(self, commit: StageCommit) -> set[Sha256]:
         """Records of the snapshots in a commit. They are found through their manifests and need no reference of their own."""
-        manifests = [self.snapshots.manifest(row["snapshot_id"]) for row in commit.rows.get("snapshots", [])]
-        return {d for m in manifests for d in (m.film_record, m.task_record, *(shot for _, shot in m.shot_records))}
+        return {part for row in commit.rows.get("snapshots", []) for part in self.snapshots.parts(row["snapshot_id"])}
 
     def write_tables(self, stage: str, tables: dict[str, pa.Table]) -> list[DataFile]:
         """Write one Parquet file for each table; durable on return, and part of no version until the ledger says so."""

@@ -101,7 +101,7 @@ def test_the_name_is_the_digest_of_the_manifest(snapshots: SnapshotStore) -> Non
     manifest = snapshots.manifest(name)
     assert name == f"snp_{manifest.digest()}"
     assert manifest.project_id == "prj_1"
-    assert [sid for sid, _ in manifest.shot_records] == ["s000", "s001"]
+    assert [sid for sid, _ in snapshots.shot_records(manifest)] == ["s000", "s001"]
     assert manifest.state_digest == snapshots.digest(state(2))
 
 
@@ -109,9 +109,37 @@ def test_a_snapshot_writes_only_what_changed(snapshots: SnapshotStore) -> None:
     first = state(10)
     snapshots.save(first)
     before = set(snapshots.store.names())
-    assert len(before) == 13  # 10 shots, film, task, manifest
+    assert len(before) == 14  # 10 shots, their page, film, task, manifest
     snapshots.save(changed(first, "s004", shot(4, render=9)))
-    assert len(set(snapshots.store.names()) - before) == 2  # one shot, one manifest
+    assert len(set(snapshots.store.names()) - before) == 3  # one shot, its page, one manifest
+
+
+@pytest.mark.parametrize(("shots", "bound"), [(16, 2_600), (300, 4_000), (1000, 7_000)])
+def test_the_bytes_of_a_snapshot_follow_the_change_and_not_the_film(snapshots: SnapshotStore, shots: int, bound: int) -> None:
+    first = state(shots)
+    snapshots.save(first)
+    before = {name: len(snapshots.store.read(name)) for name in snapshots.store.names()}
+    snapshots.save(changed(first, "s005", shot(5, render=9)))
+    new = {name: len(snapshots.store.read(name)) for name in snapshots.store.names() if name not in before}
+    assert len(new) == 3
+    assert sum(new.values()) < bound
+
+
+def test_a_snapshot_of_the_first_version_still_comes_back(snapshots: SnapshotStore) -> None:
+    s = state(3)
+    manifest = snapshots.manifest(snapshots.save(s))
+    old = {"schema_version": "snapshot.1", "shot_records": [list(p) for p in snapshots.shot_records(manifest)]}
+    old |= {name: getattr(manifest, name) for name in ("project_id", "state_digest", "film_record", "task_record")}
+    name = f"snp_{snapshots.store.put_json(old, ArtifactKind.SNAPSHOT).sha256}"
+    assert fresh(snapshots).load(name) == s
+    assert fresh(snapshots).parts(name) == snapshots.parts(snapshots.save(s)) - set(manifest.shot_pages)
+
+
+def test_a_snapshot_names_all_it_needs(snapshots: SnapshotStore) -> None:
+    name = snapshots.save(state(40))
+    parts = snapshots.parts(name)
+    assert len(parts) == 40 + 3 + 2  # shots, pages, film and task
+    assert parts | {snapshot_sha256(name)} == set(snapshots.store.names())
 
 
 def test_an_equal_state_writes_nothing_in_another_process(snapshots: SnapshotStore) -> None:
@@ -166,10 +194,11 @@ def test_one_changed_record_among_300_costs_well_under_10_ms(snapshots: Snapshot
     assert sorted(samples)[7] < 0.010
 
 
-@pytest.mark.parametrize("gone", ["manifest", "record"])
+@pytest.mark.parametrize("gone", ["manifest", "record", "page"])
 def test_a_missing_part_is_a_storage_fault(snapshots: SnapshotStore, gone: str) -> None:
     name = snapshots.save(state(2))
-    digest = snapshot_sha256(name) if gone == "manifest" else snapshots.manifest(name).film_record
+    manifest = snapshots.manifest(name)
+    digest = {"manifest": snapshot_sha256(name), "record": manifest.film_record, "page": manifest.shot_pages[0]}[gone]
     snapshots.store.path(digest).unlink()
     with pytest.raises(StorageFault, match="artifact_missing"):
         fresh(snapshots).load(name)
@@ -190,7 +219,7 @@ def test_what_is_no_snapshot_id_is_refused(snapshots: SnapshotStore, name: str) 
 
 
 def test_another_artifact_is_no_snapshot(snapshots: SnapshotStore) -> None:
-    ref = snapshots.store.put_json({"schema_version": "snapshot.2"}, ArtifactKind.SNAPSHOT)
+    ref = snapshots.store.put_json({"schema_version": "snapshot.9"}, ArtifactKind.SNAPSHOT)
     with pytest.raises(SchemaMismatch, match=r"snapshot\.1"):
         snapshots.load(f"snp_{ref.sha256}")
 
