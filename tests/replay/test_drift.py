@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from media.sandbox import open_sandbox
 from replay.drift import drift_us
 from replay.sound import Ducking, FilmSound, Voice
+from schemas.time import Rate
 
 RATE = 48_000
 DUCKING = Ducking(open=0.25, ducked=0.1, attack=RATE * 35 // 100, release=RATE * 7 // 10)
@@ -88,3 +90,12 @@ def test_a_film_shorter_than_a_window_is_measured_whole(seconds: float) -> None:
 def test_a_film_of_silence_has_no_drift() -> None:
     sound = film({1.0: np.zeros(RATE, np.float32)}, 4)
     assert drift_us(heard(sound), sound) == 0
+
+
+@pytest.mark.slow
+def test_beeps_and_flashes_of_a_delivered_film_meet_at_a_broadcast_rate() -> None:
+    """The bench on a short film: every tool at 30000/1001, looked at from outside."""
+    from bench.drift import measure
+
+    line, good = measure(0.25, Rate(num=30000, den=1001), open_sandbox(), None)
+    assert good, line
