@@ -9,6 +9,7 @@ from replay.embed import open_embedder
 from replay.engines import Engines
 from replay.graphics.pack import load_templates
 from replay.music import open_music
+from replay.sight import open_sight
 from replay.speech import open_speech
 
 
@@ -25,4 +26,5 @@ def build_engines(config: ReplayConfig, sandbox: Sandbox) -> Engines:
         music=open_music(config.mix.music_folder),
         templates=load_templates(),
         reader=RapidReader(),
+        sight=None if config.retrieval.image_model is None else open_sight(config.retrieval.image_model),
     )

@@ -32,6 +32,9 @@ class RetrievalConfig(Frozen):
     clip_min_us: int = 800_000
     candidates: int = Field(default=5, ge=1, le=50)
     extra_folder: str | None = Field(default=None, description="folder of the user's own clips that join the pool")
+    image_model: str | None = Field(
+        default=None, description="folder of an image-text model (CLIP, SigLIP) as ONNX; none: clips are found by their texts alone"
+    )
 
 
 class RenderConfig(Frozen):

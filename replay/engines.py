@@ -45,6 +45,20 @@ class Embedder(Protocol):
         ...
 
 
+class ImageText(Protocol):
+    """Pictures and texts to vectors of one space."""
+
+    name: str
+
+    def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors, shape [len(texts), d]."""
+        ...
+
+    def encode_images(self, images: Sequence[Image]) -> NDArray[np.float32]:
+        """Unit vectors, shape [len(images), d]."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class MusicTrack:
     """One track of a library."""
@@ -141,12 +155,14 @@ class Engines:
     reader: TextReader
     judge: SpotlightJudge | None = None
     """Looks at graphics besides the embedded judge; None where no endpoint is configured."""
+    sight: ImageText | None = None
+    """Compares clips with queries by their pictures; None where no model is configured."""
 
     def versions(self) -> dict[str, Any]:
         """Names and versions for the trajectory."""
-        judge = {} if self.judge is None else {"judge": self.judge.name}
+        optional = {"judge": self.judge, "sight": self.sight}
         return {
-            **judge,
+            **{role: engine.name for role, engine in optional.items() if engine is not None},
             "speech": f"{self.speech.name} {self.speech.version}",
             "embedder": self.embedder.name,
             "music": self.music.name,

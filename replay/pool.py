@@ -6,15 +6,13 @@ and nowhere else in replay; no tool ever sees it. Clips are named by content and
 
 from __future__ import annotations
 
-import json
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from media.command import Sandbox
 from media.decoding import JUMPING
@@ -22,9 +20,10 @@ from media.ffmpeg import TO_HOUSE_COLOUR, house_video, input_options, run_ffmpeg
 from media.probe import probe
 from replay.config import ReplayConfig
 from replay.measured import measured_video
+from replay.shelf import Shelf, shown_name
 from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.canonical import canonical_text
-from schemas.errors import ConfigInvalid, MediaRejected, ToolFailed
+from schemas.errors import ConfigInvalid, LimitExceeded, MediaRejected, OutputRejected, PipelineError, ToolFailed
 from schemas.media import MediaInfo, VideoStream
 from schemas.state import PoolClip
 from schemas.storyboard import BoardShot, Storyboard, Transition
@@ -44,7 +43,6 @@ SEEK_FROM_US = 1_000_000
 SEEK_MARGIN_US = {"ogg": 10_000_000, "asf": 5_000_000, "flv": 5_000_000}
 """Containers without a dependable index: start decoding this much earlier."""
 TEXT_CHARS = 600
-EXTRA_SUFFIXES = (".mp4", ".mov", ".mkv", ".webm", ".m4v", ".avi", ".ts")
 
 CUTTERS = 2
 """Clips cut at once; each encodes with one thread."""
@@ -53,14 +51,20 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
-    """One clip to be cut, on the project's clock."""
+class Cut:
+    """One clip to be cut, on the project's clock. ``said`` is what is spoken over it, ``seen`` what is on screen and in the caption."""
 
     start_us: int
     end_us: int
-    text: str
+    said: str
+    seen: str
     luma: float
     colour: tuple[int, int, int]
+
+    @property
+    def text(self) -> str:
+        """All that can be searched."""
+        return " ".join(f"{self.said} {self.seen}".split())[:TEXT_CHARS]
 
 
 def cut_pool(
@@ -87,12 +91,12 @@ def cut_pool(
     """
     item = storyboard.source
     licence, attribution = item.licence or "unknown", item.attribution
-    cuts = _source_cuts(storyboard, config)
+    cuts = planned_cuts(storyboard, config)
     clips: list[PoolClip] = []
     with tempfile.TemporaryDirectory(prefix="pool-") as scratch:
         cutter = _Cutter(sandbox, store, config, Path(scratch))
 
-        def one(cut: _Cut) -> PoolClip:
+        def one(cut: Cut) -> PoolClip:
             return cutter.clip(source, storyboard.media, cut, licence=licence, attribution=attribution, origin="source")
 
         with ThreadPoolExecutor(max_workers=CUTTERS) as workers:
@@ -113,7 +117,7 @@ class _Cutter:
         self._straightened: dict[str, tuple[Path, MediaInfo]] = {}
         self._lock = threading.Lock()
 
-    def clip(self, path: Path, info: MediaInfo, cut: _Cut, *, licence: str, attribution: str | None, origin: str) -> PoolClip:
+    def clip(self, path: Path, info: MediaInfo, cut: Cut, *, licence: str, attribution: str | None, origin: str) -> PoolClip:
         """One clip, cut now or earlier."""
         video = _video(info)
         width, height = _size(video.display_width, video.display_height, self.config.render.height)
@@ -135,7 +139,7 @@ class _Cutter:
         return PoolClip(
             clip_id=f"clip_{ref.sha256[:12]}",
             ref=ref,
-            text=" ".join(cut.text.split())[:TEXT_CHARS],
+            text=cut.text,
             duration_us=rate.us_at(frames),
             width=width,
             height=height,
@@ -147,7 +151,7 @@ class _Cutter:
             origin=origin,
         )
 
-    def _make(self, path: Path, info: MediaInfo, cut: _Cut, frames: int, size: tuple[int, int]) -> ArtifactRef:
+    def _make(self, path: Path, info: MediaInfo, cut: Cut, frames: int, size: tuple[int, int]) -> ArtifactRef:
         if info.container in JUMPING:
             path, info = self._straight(path, info, size)
         video = _video(info)
@@ -233,7 +237,7 @@ def _picture(
     )
 
 
-def _source_cuts(storyboard: Storyboard, config: ReplayConfig) -> list[_Cut]:
+def planned_cuts(storyboard: Storyboard, config: ReplayConfig) -> list[Cut]:
     """Clips of the film: every shot without its gradual transitions, too short ones left out.
 
     A long shot is there whole and in pieces: the whole is what the editor used, the pieces are near it and wrong, so that retrieval
@@ -251,14 +255,14 @@ def _source_cuts(storyboard: Storyboard, config: ReplayConfig) -> list[_Cut]:
             start, end = max(start, inner_start), min(end, inner_end)
         ranges.append((shot, start, end))
     long_enough = [r for r in ranges if r[2] - r[1] >= shortest] or [r for r in ranges if r[2] > r[1]]
-    cuts: list[_Cut] = []
+    cuts: list[Cut] = []
     for shot, start, end in long_enough:
         lines = [box.text for box in shot.evidence.text]
         parts = pieces(start, end, config.retrieval.clip_max_us, shortest)
         whole = [(start, end)] if len(parts) > 1 and end - start <= config.retrieval.whole_max_us else []
         for a, b in whole + parts:
             said = shot.narration if (a, b) == (start, end) else _said(storyboard, a, b)
-            cuts.append(_Cut(a, b, " ".join([said, *lines, shot.evidence.caption]), shot.evidence.luma, shot.evidence.colour))
+            cuts.append(Cut(a, b, said, " ".join([*lines, shot.evidence.caption]), shot.evidence.luma, shot.evidence.colour))
     return cuts
 
 
@@ -278,41 +282,26 @@ def pieces(start_us: int, end_us: int, longest_us: int, shortest_us: int) -> lis
     return list(pairwise(borders))
 
 
-def _extra_clips(folder: Path, cutter: _Cutter, sandbox: Sandbox, config: ReplayConfig, note: Note) -> Iterator[PoolClip]:
-    """The user's clips. Beside ``NAME.mp4`` a ``NAME.json`` may give text, licence and attribution; else the name is the text."""
+def _extra_clips(folder: Path, cutter: _Cutter, sandbox: Sandbox, config: ReplayConfig, note: Note) -> list[PoolClip]:
+    """The user's clips, by name. What cannot be used is told with its reason and never loses the rest."""
     if not folder.is_dir():
         raise ConfigInvalid("extra_folder", f"replay.retrieval.extra_folder names no folder: {folder}", "name an existing folder")
-    for path in sorted(p for p in folder.iterdir() if p.suffix.lower() in EXTRA_SUFFIXES):
+    out: list[PoolClip] = []
+    shelf = Shelf(folder)
+    for path in shelf.clips():
         try:
+            about = shelf.about(path)
             info = probe(path, sandbox)
             if info.video is None or info.video.duration_us <= 0:
                 raise MediaRejected("no_video", "it holds no pictures")
-            about = _sidecar(path.with_suffix(".json"))
-        except MediaRejected as error:
-            note(f"the clip {path.name} is not used: {error.message}")
-            continue
-        text = about.get("text") or path.stem.replace("_", " ").replace("-", " ")
-        for a, b in pieces(0, info.video.duration_us, config.retrieval.clip_max_us, config.retrieval.clip_min_us):
-            cut = _Cut(a, b, text, 0.5, (128, 128, 128))
-            licence = about.get("licence") or "unknown"
-            yield cutter.clip(path, info, cut, licence=licence, attribution=about.get("attribution"), origin=path.name)
-
-
-def _sidecar(path: Path) -> dict[str, str]:
-    """Text, licence and attribution of a user's clip.
-
-    Raises:
-        MediaRejected: the file is there and is no JSON object of texts.
-    """
-    if not path.is_file():
-        return {}
-    try:
-        value: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise MediaRejected("sidecar", f"{path.name} is not JSON: {error}") from error
-    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-        raise MediaRejected("sidecar", f"{path.name} must be an object with texts under text, licence and attribution")
-    return value
+            parts = pieces(0, info.video.duration_us, config.retrieval.clip_max_us, config.retrieval.clip_min_us)
+            cuts = [Cut(a, b, "", about.text, 0.5, (128, 128, 128)) for a, b in parts]
+            out += [
+                cutter.clip(path, info, cut, licence=about.licence, attribution=about.attribution, origin=shown_name(path)) for cut in cuts
+            ]
+        except (MediaRejected, ToolFailed, LimitExceeded, OutputRejected, OSError) as error:
+            note(f"the clip {shown_name(path)} is not used: {error.message if isinstance(error, PipelineError) else error.strerror}")
+    return out
 
 
 def _size(width: int, height: int, short_side: int) -> tuple[int, int]:

@@ -219,7 +219,9 @@ def _drawing(row: Mapping[str, Any], names: Sequence[str], files: Mapping[str, P
         clip=next((files[name] for name in names if name.endswith(".mp4")), None),
         stills=tuple(files[name] for name in names if name.endswith(".png")),
         places=tuple(
-            TextPlace(b["slot"], b["text"], b["left"], b["top"], b["right"], b["bottom"], b["lines"], b["size"], b["weight"], tuple(b["cut"]))
+            TextPlace(
+                b["slot"], b["text"], b["left"], b["top"], b["right"], b["bottom"], b["lines"], b["size"], b["weight"], tuple(b["cut"])
+            )
             for b in row["boxes"]
         ),
         refused=tuple(row["refused"]),

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from media.frames import grab_frames
 from media.measure import VideoMeasure
+from media.probe import probe
 from replay import facts
 from replay.contents import Queries, content_schema
+from replay.embed import Vectors
+from replay.engines import ImageText
 from replay.measured import measured_video
-from replay.ranking import Ranked, rank_clips
+from replay.ranking import Evidence, Ranked, rank_clips
 from replay.scope import SHOTS_ARG, scope_blockers, selected
 from replay.state import shot_change
 from replay.tool import Arguments, Contents, Product, Refusal, ToolEnv
 from replay.views import clip
+from schemas.artifact import ArtifactKind
 from schemas.blocker import Blocker, BlockerCode
 from schemas.contract import ContentRequest, Fact, Role, ToolContract
 from schemas.errors import MediaRejected
@@ -20,6 +28,8 @@ from schemas.state import AssetChoice, Change, PoolClip, ProductionState
 
 PART_SHOTS = 24
 """Shots in one request."""
+PICTURE_SIDE = 448
+"""Longer side of the pictures that an image-text model gets."""
 MAX_BLACK = 0.9
 """A clip with more black frames than this share shows nothing."""
 
@@ -84,19 +94,26 @@ class RetrieveVisuals:
         task = state.film.task
         queries = {q.shot_id: " ".join(q.query.split()) for content in given for q in Queries.model_validate(content).queries}
         shots = _chosen(state, arguments)
-        vectors = env.engines.embedder.encode([c.text for c in task.pool], is_query=False)
-        asked = env.engines.embedder.encode([queries[s] for s in shots], is_query=True)
+        sight = env.engines.sight
+        evidence = Evidence.of(task.pool, env.engines.embedder, None if sight is None else pictures(task.pool, sight, env))
+        asked = None if sight is None else sight.encode_texts([queries[s] for s in shots])
         holders = {sid: s.asset.clip_id for sid, s in state.shots.items() if s.asset is not None and sid not in shots}
         order = {sid: i for i, sid in enumerate(state.film.shot_order)}
         changes: list[Change] = []
         rows: list[dict[str, Any]] = []
         passed_over: list[str] = []
-        for sid, query in zip(shots, asked, strict=True):
+        for n, sid in enumerate(shots):
             near: dict[str, int] = {}
             for other, clip_id in holders.items():
                 near[clip_id] = min(near.get(clip_id, len(order)), abs(order[other] - order[sid]))
             ranked = rank_clips(
-                task.pool, vectors, query, _needed_us(state, sid, env), near=near, excluded=frozenset(state.shots[sid].excluded_clips)
+                task.pool,
+                evidence,
+                queries[sid],
+                _needed_us(state, sid, env),
+                near=near,
+                excluded=frozenset(state.shots[sid].excluded_clips),
+                sight=None if asked is None else asked[n],
             )
             chosen = _first_sound(ranked, env, passed_over)
             if chosen is None:
@@ -111,7 +128,16 @@ class RetrieveVisuals:
                 ranked=tuple(r.clip.clip_id for r in best),
             )
             changes.append(shot_change(sid, "asset", choice))
-            rows.append({"shot": sid, "clip": chosen.clip.clip_id, "score": chosen.score, "shows": clip(chosen.clip.text, 60)})
+            rows.append(
+                {
+                    "shot": sid,
+                    "clip": chosen.clip.clip_id,
+                    "score": chosen.score,
+                    "why": clip(chosen.why, 80),
+                    "shows": clip(chosen.clip.text, 60),
+                    "next": [[r.clip.clip_id, r.score] for r in best[1:3]],
+                }
+            )
         results: dict[str, Any] = {"found": len(rows), "clips": rows[:24], "pool": len(task.pool)}
         if passed_over:
             results["passed_over"] = sorted(set(passed_over))[:8]
@@ -154,6 +180,31 @@ def _first_sound(ranked: tuple[Ranked, ...], env: ToolEnv, passed_over: list[str
             return candidate
         passed_over.append(f"{candidate.clip.clip_id}: {problem}")
     return None
+
+
+def pictures(pool: Sequence[PoolClip], sight: ImageText, env: ToolEnv) -> Vectors:
+    """Unit vectors of the clips' middle pictures, one row a clip; each is looked at once and noted in the store.
+
+    A clip that cannot be decoded gets the mean of the others: it is neither preferred nor put back for its picture.
+    """
+    rows: list[Vectors | None] = []
+    for entry in pool:
+        key = f"picture vector 1 {sight.name} {entry.ref.sha256}"
+        note = env.store.recall(key)
+        if note is None:
+            try:
+                file = env.store.path(entry.ref.sha256)
+                frame = grab_frames(file, probe(file, env.sandbox), env.sandbox, [entry.duration_us // 2], PICTURE_SIDE)[0]
+            except MediaRejected:
+                rows.append(None)
+                continue
+            value = [round(float(v), 6) for v in sight.encode_images([frame])[0]]
+            note = env.store.put_json({"vector": value}, ArtifactKind.OTHER)
+            env.store.remember(key, note)
+        rows.append(np.asarray(env.store.read_json(note.sha256)["vector"], np.float32))
+    known = [row for row in rows if row is not None]
+    mean = np.mean(known, axis=0, dtype=np.float32) if known else np.zeros(1, np.float32)
+    return np.stack([mean if row is None else row for row in rows])
 
 
 def clip_problem(entry: PoolClip, env: ToolEnv) -> str | None:

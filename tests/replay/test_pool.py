@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -14,11 +15,14 @@ from media.ffmpeg import run_ffmpeg
 from media.frames import stream_frames
 from media.probe import probe
 from replay.config import RenderConfig, ReplayConfig, RetrievalConfig
+from replay.credits import credits_of
 from replay.pool import cut_pool, pieces
+from replay.shelf import About, Shelf
+from replay.state import apply, film_change, initial, put_shot
 from replay.task import build_task, canvas
 from schemas.errors import ConfigInvalid
 from schemas.media import SourceItem
-from schemas.state import PoolClip
+from schemas.state import AssetChoice, PlannedShot, PoolClip, ShotRecord
 from schemas.storyboard import BoardShot, Evidence, Shot, Storyboard, TextBox, Transition
 from storage.artifacts import ArtifactStore
 from tests.replay.doubles import engines
@@ -236,3 +240,88 @@ def test_a_shot_longer_than_the_bound_is_there_in_pieces_only(sandbox: Sandbox, 
     store, config = ArtifactStore(tmp_path / "store"), retrieval(clip_max_us=3_000_000, whole_max_us=5_000_000)
     clips = cut_pool(board(sandbox, source, [(0, 150)]), source, sandbox=sandbox, store=store, config=config)
     assert [c.duration_us for c in clips] == [3_000_000, 3_000_000]
+
+
+HOSTILE = {
+    "words.mp4": lambda p: p.write_text("no film at all"),
+    "empty.mp4": lambda p: p.write_bytes(b""),
+    "playlist.mp4": lambda p: p.write_text("#EXTM3U\n#EXTINF:10,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n"),
+    "concat.mkv": lambda p: p.write_text("ffconcat version 1.0\nfile /etc/passwd\n"),
+    "pipe.mp4": lambda p: os.mkfifo(p),
+    "folder.mp4": lambda p: p.mkdir(),
+    "link.mp4": lambda p: p.symlink_to("/etc/passwd"),
+    "dangling.mp4": lambda p: p.symlink_to("/nowhere"),
+    "torn.mp4": lambda p: p.write_bytes(b"\x00\x00\x00\x20ftypisom" + b"\x00" * 4000),
+    "bad\nname\u202e.mp4": lambda p: p.write_text("x"),
+}
+"""Files of a user's folder that are no clips, by name."""
+
+
+def test_hostile_files_are_refused_one_by_one_and_never_lose_the_rest(tmp_path: Path, sandbox: Sandbox) -> None:
+    source = film(sandbox, tmp_path, "film.mp4", *X264, "-an", seconds=1)
+    extra = tmp_path / "extra"
+    extra.mkdir()
+    film(sandbox, extra, "aaa.mp4", *X264, "-an", "-vf", "vflip,hflip", seconds=1)
+    for name, make in HOSTILE.items():
+        make(extra / name)
+    good = film(sandbox, extra, "zzz.mp4", *X264, "-an", "-vf", "negate", seconds=1)
+    torn = extra / "half.mkv"
+    film(sandbox, extra, "half.mkv", *X264, "-an", "-vf", "hflip", seconds=3)
+    torn.write_bytes(torn.read_bytes()[:900])
+    for name, text in (("odd.json", "[1]"), ("deep.json", "[" * 100_000)):
+        (extra / name).write_text(text)
+        (extra / name).with_suffix(".mp4").write_bytes(good.read_bytes())
+    notes: list[str] = []
+    clips = cut_pool(
+        board(sandbox, source, [(0, 25)]), source, sandbox=sandbox, store=ArtifactStore(tmp_path / "store"),
+        config=retrieval(extra_folder=str(extra)), note=notes.append,
+    )  # fmt: skip
+    assert [c.origin for c in clips] == ["source", "aaa.mp4", "zzz.mp4"]
+    refused = [n for n in notes if " is not used: " in n]
+    assert len(refused) == len(HOSTILE) + 3, refused
+    assert all("\n" not in n and "\u202e" not in n and "root:" not in n and len(n) < 400 for n in refused)
+
+
+def test_a_list_describes_clips_and_a_sidecar_goes_before_it(tmp_path: Path) -> None:
+    for name in ("a.mp4", "b.mp4", "c_d.mp4"):
+        (tmp_path / name).write_bytes(b"x")
+    rows = [
+        {"file": "a.mp4", "text": "ships\u202e in\n a harbour", "licence": "CC-BY-4.0", "attribution": "A. Camera"},
+        {"file": "b.mp4", "text": "listed", "licence": "CC0-1.0"},
+    ]
+    (tmp_path / "pool.json").write_text(json.dumps({"clips": rows}))
+    (tmp_path / "b.json").write_text(json.dumps({"text": "told", "rating": 5}))
+    shelf = Shelf(tmp_path)
+    assert [shelf.about(p) for p in shelf.clips()] == [
+        About("ships in a harbour", "CC-BY-4.0", "A. Camera"),
+        About("told", "CC0-1.0", None),
+        About("c d", "unknown", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"clips": {}}', '{"clips": [1]}', '{"clips": [{"text": "x"}]}', '{"clips": [{"file": "a", "text": 1}]}']
+)
+def test_a_list_that_is_not_as_described_is_a_wrong_setting(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pool.json").write_text(text)
+    with pytest.raises(ConfigInvalid):
+        Shelf(tmp_path)
+
+
+def test_a_clip_of_the_users_is_named_in_the_credits_with_its_licence(tmp_path: Path, sandbox: Sandbox) -> None:
+    source = film(sandbox, tmp_path, "film.mp4", *X264, "-an", seconds=1)
+    extra = tmp_path / "extra"
+    extra.mkdir()
+    film(sandbox, extra, "harbour.mp4", *X264, "-an", "-vf", "negate", seconds=2)
+    (extra / "pool.json").write_text(json.dumps({"clips": [{"file": "harbour.mp4", "licence": "CC-BY-4.0", "attribution": "A. Camera"}]}))
+    config = retrieval(extra_folder=str(extra))
+    recovered = board(sandbox, source, [(0, 25)])
+    pool = cut_pool(recovered, source, sandbox=sandbox, store=ArtifactStore(tmp_path / "store"), config=config)
+    task = build_task(recovered, pool, config, engines(), "0" * 64)
+    planned = PlannedShot(segment=0, script_start=0, script_end=1, text="x", visual_query="x", target_duration_us=1)
+    choice = AssetChoice(clip_id=pool[1].clip_id, ref=pool[1].ref, query="x", score=1.0, ranked=())
+    state = apply(
+        initial(task), [film_change("shot_order", ("s001",)), put_shot(ShotRecord(shot_id="s001", planned=planned, asset=choice))]
+    )
+    footage = [(c.name, c.licence, c.attribution) for c in credits_of(state, engines()) if c.kind == "footage"]
+    assert footage == [("harbour.mp4", "CC-BY-4.0", "A. Camera")]
