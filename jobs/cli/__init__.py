@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, agents, audit, batch, data, dataset, inject, lake, masks, rft, single, studio
+from jobs.cli import about, agents, audit, batch, data, dataset, inject, lake, masks, quality, rft, single, studio
 from jobs.cli import explain as explaining
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
@@ -53,6 +53,7 @@ dataset.register(app)
 about.register(app)
 inject.register(app)
 rft.register(app)
+quality.register(app)
 audit.register(app)
 studio.register(app)
 explaining.register(app)
