@@ -42,6 +42,12 @@ _FILTERS = (
     "drawtext",
     "perspective",
     "overlay",
+    "fps",
+    "tpad",
+    "crop",
+    "fade",
+    "lutyuv",
+    "boxblur",
     "zscale",
     "tonemap",
 )

@@ -6,6 +6,7 @@
 #   chromium-headless-shell   draws the templates
 #   fonts-dejavu-core         a font for Chromium to start with; templates bring their own
 #   python3-venv              venv for Debian's own Python
+#   strace                    for tests only: lets system calls fail
 set -euo pipefail
 
 need=()
@@ -15,6 +16,7 @@ command -v bwrap >/dev/null || need+=(bubblewrap)
 ldconfig -p 2>/dev/null | grep -q libseccomp.so.2 || need+=(libseccomp2)
 [ -d /usr/share/fonts/truetype/dejavu ] || need+=(fonts-dejavu-core)
 "${PYTHON:-python3}" -c 'import ensurepip' 2>/dev/null || need+=(python3-venv)
+command -v strace >/dev/null || need+=(strace)
 [ ${#need[@]} -eq 0 ] && exit 0
 
 if [ "$(id -u)" -eq 0 ]; then as_root=(); else as_root=(sudo); fi
