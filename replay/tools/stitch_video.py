@@ -50,9 +50,10 @@ class StitchVideo:
         needs=(Fact.TIMELINE, Fact.RENDERS, Fact.NARRATION, Fact.MUSIC),
         produces=(Fact.DELIVERY,),
         checks=(
-            "the film decodes as H.264 and AAC with the timeline's frames and the canvas size",
+            "every render has the size and the frames of its slot",
+            "the film decodes as H.264 and AAC with the timeline's frames, each where its number says, and the canvas size",
             "picture and sound are of one length and nowhere more than a frame apart",
-            "the film is neither black nor silent",
+            "the film is neither black nor silent, and peaks nowhere above -1 dBTP",
             "the manifest names digests, lengths, coverage, loudness and licences, and agrees with the bytes",
         ),
         wall_s=3600,

@@ -29,7 +29,12 @@ class SynthesizeNarration:
         args=(SHOTS_ARG,),
         needs=(Fact.SHOT_PLAN,),
         produces=(Fact.NARRATION,),
-        checks=("the track decodes", "its length is measured", "it is not silent", "its loudness is measured after levelling"),
+        checks=(
+            "the track decodes",
+            "its length is measured, and is one in which a voice can speak the text",
+            "it is not silent",
+            "its loudness is measured after levelling",
+        ),
         wall_s=1800,
         max_output_bytes=1024 * 1024 * 1024,
     )
