@@ -69,7 +69,8 @@ def replay(
 ) -> None:
     """Produce the film of a storyboard again with real tools, recording every call.
 
-    Writes video.mp4, manifest.json, captions.srt and trajectory.json into the folder. A run that was killed continues at the next call.
+    Writes video.mp4, manifest.json, captions.srt, ATTRIBUTION.txt and trajectory.json into the folder. A run that was killed
+    continues at the next call.
 
     Examples:
 
