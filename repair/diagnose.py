@@ -83,7 +83,7 @@ def _judgement(finding: dict[str, Any], owed: bool = False) -> dict[str, Any]:
             confirmed = not _misread(context.get("slots", ()))
         elif code is DefectCode.NARRATION_TRUNCATED and "end_level_db" in context:
             confirmed = context["sign"] == "rate" or _hurried(context)
-        elif code is DefectCode.ASSET_REPEATED and context.get("free_clips", 1) == 0:
+        elif code is DefectCode.ASSET_REPEATED and context.get("others", 1) == 0:
             severity = "warning"
     if finding["standing"] == "accepted":
         severity = "warning"

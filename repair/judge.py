@@ -61,6 +61,8 @@ class Judgment:
     edge_limit_px: int
     blank_share: float
     """Share of pixels of the most frequent colour."""
+    lines: int
+    """Lines that were read."""
     score: float
     """0 to 1."""
 
@@ -109,7 +111,7 @@ def judge(image: Image, boxes: Sequence[TextBox], slots: Mapping[str, str], limi
         "blank": 0.0 if blank >= limits.blank_share else 1.0,
     }
     total = sum(_WEIGHTS[name] * value for name, value in parts.items())
-    return Judgment(readings, contrast, edge, edge_limit, blank, round(total, 4))
+    return Judgment(readings, contrast, edge, edge_limit, blank, len(lines), round(total, 4))
 
 
 def _contrast(image: Image, own: Sequence[TextBox], boxes: Sequence[TextBox], has_text: bool) -> float | None:

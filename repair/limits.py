@@ -57,6 +57,7 @@ class InspectionLimits(Frozen):
     text_sure: float = Field(default=0.85, description="... at or above this it is right; between them the critic decides")
     edge_share: float = Field(default=0.008, description="text nearer to the border than this share of the picture is cut")
     contrast_min: float = Field(default=3.0, description="WCAG 2 contrast ratio of large text")
+    contrast_flat: float = Field(default=1.3, description="a picture in which no line is read hides it below this contrast, else lacks it")
     blank_share: float = Field(default=0.997, description="a graphic with this share of one colour shows nothing")
 
     # delivery

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from repair.checks.assets import free_clips
+from repair.checks.assets import alternatives, free_clips
 from repair.checks.plan import covered_us, slot_us
 from repair.findings import FILM
 from repair.inspect import mends_tried, open_defects
@@ -82,18 +82,22 @@ def offers(state: ProductionState, scope: str, config: ReplayConfig) -> tuple[Of
     for defect in in_scope(state, scope):
         exhausted = defect.subject != FILM and state.shots[defect.subject].repairs_used >= config.shot_repairs
         allowed = tuple(
-            m for m in TAXONOMY[defect.code].mends if (m is MendCode.ACCEPT or not exhausted) and _is_possible(state, defect.subject, m)
+            m for m in TAXONOMY[defect.code].mends if (m is MendCode.ACCEPT or not exhausted) and _is_possible(state, defect, m)
         )
         if allowed:
             out.append(Offer(defect, allowed, mends_tried(state, defect.subject, defect.code)))
     return tuple(out[:OFFERED])
 
 
-def _is_possible(state: ProductionState, subject: str, mend: MendCode) -> bool:
+def _is_possible(state: ProductionState, defect: Defect, mend: MendCode) -> bool:
+    """The mend could make something else. An error is worth a clip that a shot further away has, a warning is not."""
+    subject = defect.subject
     if subject == FILM:
         return True
     shot = state.shots[subject]
     if mend is MendCode.RERETRIEVE:
+        if defect.severity == "error":
+            return bool(alternatives(state, subject))
         return any(shot.asset is None or c.clip_id != shot.asset.clip_id for c in free_clips(state, subject))
     if mend is MendCode.REFILL_SLOTS:
         return shot.planned.spotlight is not None

@@ -8,17 +8,19 @@ from repair.checks.plan import covered_us, slot_us
 from repair.findings import Finding, found
 from repair.limits import LIMITS, InspectionLimits
 from replay import lineage
-from replay.embed import Vectors
-from replay.ranking import LENGTH, TEXT, rank_clips
+from replay.ranking import Evidence, rank_clips
 from replay.tool import ToolEnv
+from replay.tools.retrieve_visuals import pictures
 from schemas.state import PoolClip, ProductionState
 from schemas.verdict import DefectCode
 
 
 def asset_findings(state: ProductionState, shots: Iterable[str], env: ToolEnv, limits: InspectionLimits = LIMITS) -> Iterator[Finding]:
     """Findings on the clips of the given shots."""
-    pool = {c.clip_id: c for c in state.film.task.pool}
-    vectors = env.engines.embedder.encode([c.text for c in state.film.task.pool], is_query=False)
+    task = state.film.task
+    pool = {c.clip_id: c for c in task.pool}
+    sight = env.engines.sight
+    evidence = Evidence.of(task.pool, env.engines.embedder, None if sight is None else pictures(task.pool, sight, env))
     for sid in shots:
         asset = state.shots[sid].asset
         if asset is None:
@@ -32,7 +34,7 @@ def asset_findings(state: ProductionState, shots: Iterable[str], env: ToolEnv, l
                 context={"clip": asset.clip_id},
             )  # fmt: skip
             continue
-        yield from _mismatch(state, sid, vectors, env, limits)
+        yield from _mismatch(state, sid, evidence, env, limits)
         yield from _short(state, sid, clip, limits)
 
 
@@ -41,6 +43,16 @@ def free_clips(state: ProductionState, shot_id: str) -> list[PoolClip]:
     taken = {s.asset.clip_id for sid, s in state.shots.items() if s.asset and sid != shot_id}
     excluded = set(state.shots[shot_id].excluded_clips)
     return [c for c in state.film.task.pool if c.clip_id not in taken and c.clip_id not in excluded]
+
+
+def alternatives(state: ProductionState, shot_id: str, limits: InspectionLimits = LIMITS) -> list[PoolClip]:
+    """Clips that could take the place of a shot's own: not excluded, and no shot nearby has them. Free ones are among them."""
+    order = state.film.shot_order
+    place = order.index(shot_id)
+    nearby = order[max(0, place - limits.repeat_distance) : place + limits.repeat_distance + 1]
+    held = {a.clip_id for sid in nearby if (a := state.shots[sid].asset) is not None}
+    excluded = set(state.shots[shot_id].excluded_clips)
+    return [c for c in state.film.task.pool if c.clip_id not in held and c.clip_id not in excluded]
 
 
 def _repeated(state: ProductionState, sid: str, limits: InspectionLimits) -> Iterator[Finding]:
@@ -54,16 +66,17 @@ def _repeated(state: ProductionState, sid: str, limits: InspectionLimits) -> Ite
         if other is not None and other.ref.sha256 == asset.ref.sha256:
             free = len([c for c in free_clips(state, sid) if c.clip_id != asset.clip_id])
             near = distance <= limits.repeat_distance
+            others = len(alternatives(state, sid, limits)) if near else free
             words = f"clip {asset.clip_id} is also that of {order[place - distance]}, {distance} shot(s) before; {free} clips are free"
             yield found(
                 DefectCode.ASSET_REPEATED, sid, words, distance, limits.repeat_distance, artifact=asset.ref.sha256,
                 severity="error" if near else "warning",
-                context={"clip": asset.clip_id, "same_as": order[place - distance], "free_clips": free},
+                context={"clip": asset.clip_id, "same_as": order[place - distance], "free_clips": free, "others": others},
             )  # fmt: skip
             return
 
 
-def _mismatch(state: ProductionState, sid: str, vectors: Vectors, env: ToolEnv, limits: InspectionLimits) -> Iterator[Finding]:
+def _mismatch(state: ProductionState, sid: str, evidence: Evidence, env: ToolEnv, limits: InspectionLimits) -> Iterator[Finding]:
     """Rank the pool again as retrieval would now, and see how far behind the best clip the chosen one lies.
 
     That another shot has the same clip does not count here: repetition is a finding of its own.
@@ -74,16 +87,24 @@ def _mismatch(state: ProductionState, sid: str, vectors: Vectors, env: ToolEnv, 
     order = {other: n for n, other in enumerate(state.film.shot_order)}
     near: dict[str, int] = {}
     for other, record in state.shots.items():
-        if record.asset is not None and other != sid:
+        if record.asset is not None and other != sid and record.asset.clip_id != shot.asset.clip_id:
             distance = abs(order[other] - order[sid])
             near[record.asset.clip_id] = min(near.get(record.asset.clip_id, distance), distance)
-    query = env.engines.embedder.encode([shot.asset.query], is_query=True)[0]
     needed = slot_us(state, sid) or shot.planned.target_duration_us
-    ranked = rank_clips(state.film.task.pool, vectors, query, needed, near=near, excluded=frozenset(shot.excluded_clips))
+    sight = env.engines.sight
+    ranked = rank_clips(
+        state.film.task.pool,
+        evidence,
+        shot.asset.query,
+        needed,
+        near=near,
+        excluded=frozenset(shot.excluded_clips),
+        sight=None if sight is None else sight.encode_texts([shot.asset.query])[0],
+    )
     chosen = next((r for r in ranked if r.clip.clip_id == shot.asset.clip_id), None)
     if chosen is None:
         return
-    best, own = ranked[0], TEXT * chosen.likeness + LENGTH * chosen.length
+    best, own = ranked[0], chosen.score
     gap = best.score - own
     if gap > limits.rank_gap:
         words = f"ranks at {own:.2f} for its query, clip {best.clip.clip_id} at {best.score:.2f}; allowed gap {limits.rank_gap:g}"

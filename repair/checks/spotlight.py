@@ -78,11 +78,13 @@ def _graphic(sid: str, decoration: Decoration, seen: Judgment, limits: Inspectio
         words = f"{seen.blank_share:.1%} of the picture is one colour and its text is not read; limit {limits.blank_share:.1%}"
         yield found(DefectCode.SPOTLIGHT_MISSING, sid, words, seen.blank_share, limits.blank_share, artifact=artifact, context=context)
         return
-    unread = seen.contrast is not None and seen.contrast < limits.contrast_min and seen.text < limits.text_wrong
-    if seen.contrast is not None and seen.contrast < limits.contrast_min:
-        words = f"contrast {seen.contrast:.2f} between text and background; at least {limits.contrast_min:g}"
+    least = limits.contrast_min if seen.lines else limits.contrast_flat
+    pale = seen.contrast is not None and seen.contrast < least
+    unread = pale and seen.text < limits.text_wrong
+    if pale and seen.contrast is not None:
+        words = f"contrast {seen.contrast:.2f} between text and background; at least {least:g}"
         yield found(
-            DefectCode.SPOTLIGHT_LOW_CONTRAST, sid, words, seen.contrast, limits.contrast_min,
+            DefectCode.SPOTLIGHT_LOW_CONTRAST, sid, words, seen.contrast, least,
             artifact=artifact, severity="error" if unread or seen.contrast < (1 + limits.contrast_min) / 2 else "warning", context=context,
         )  # fmt: skip
     if unread:

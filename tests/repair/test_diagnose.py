@@ -52,8 +52,8 @@ def test_no_findings_no_judgements() -> None:
     ("shown", "confirmed", "severity"),
     [
         (finding(Code.RENDER_BLACK), True, "error"),
-        (finding(Code.ASSET_REPEATED, severity="error", context={"free_clips": 0}), True, "warning"),
-        (finding(Code.ASSET_REPEATED, severity="error", context={"free_clips": 3}), True, "error"),
+        (finding(Code.ASSET_REPEATED, severity="error", context={"others": 0}), True, "warning"),
+        (finding(Code.ASSET_REPEATED, severity="error", context={"others": 3}), True, "error"),
         (finding(Code.RENDER_FROZEN, standing="accepted"), True, "warning"),
         (broken_off(sign="rate", rate=30.0, usual_rate=14.0), True, "error"),
         (broken_off(sign="end", rate=None, usual_rate=14.0), True, "error"),
