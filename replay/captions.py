@@ -14,6 +14,8 @@ from replay.speech_text import clauses, sentences, spoken_length
 LINE = 42
 """Latin characters in a line; half as many Han characters."""
 CUE = 2 * LINE
+_WIDE_MARKS = frozenset("，。、；：！？”）》…")
+_MARKS = _WIDE_MARKS | frozenset(",.;:!?)%")
 
 
 def to_srt(pieces: Sequence[Spoken]) -> bytes:
@@ -39,13 +41,22 @@ def _cues(text: str) -> list[str]:
 
 
 def _lines(cue: str) -> str:
-    """Two lines of about equal length where one would be too long."""
-    if spoken_length(cue) <= LINE or " " not in cue:
+    """Two lines of about equal length where one is too long: broken at a space; in Han text behind a mark, or anywhere but in a word."""
+    if (2 * len(cue) if has_han(cue) else len(cue)) <= LINE:
         return cue
-    middle = len(cue) // 2
-    breaks = [i for i, c in enumerate(cue) if c == " "]
-    at = min(breaks, key=lambda i: abs(i - middle))
-    return f"{cue[:at]}\n{cue[at + 1 :]}"
+    breaks = [i + 1 for i, c in enumerate(cue[:-1]) if c == " " or (has_han(cue) and c in _WIDE_MARKS and cue[i + 1] not in _MARKS)]
+    if has_han(cue):
+        near = [at for at in breaks if abs(at - len(cue) // 2) <= len(cue) // 5]
+        breaks = near or [at for at in range(1, len(cue)) if not _is_torn(cue[at - 1], cue[at])]
+    if not breaks:
+        return cue
+    at = min(breaks, key=lambda i: abs(i - len(cue) // 2))
+    return f"{cue[:at].rstrip()}\n{cue[at:].lstrip()}"
+
+
+def _is_torn(left: str, right: str) -> bool:
+    """A break here would split a word or a figure, or begin a line with a mark."""
+    return (left.isascii() and right.isascii() and left.isalnum() and right.isalnum()) or right in _MARKS
 
 
 def _time(us: int) -> str:

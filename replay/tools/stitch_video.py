@@ -31,7 +31,7 @@ from schemas.errors import MediaRejected, ToolFailed
 from schemas.state import Delivery, ProductionState, TimelineItem
 from schemas.time import US, Rate
 
-FILM = "film.4"
+FILM = "film.5"
 """Version of mixing and joining; part of every film's key in the store."""
 CAPTIONS_TYPE = "application/x-subrip"
 _OF_A_SHOT = {"shot_id", "planned", "asset", "narration", "decoration", "render"}

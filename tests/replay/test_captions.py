@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from replay.captions import to_srt
 from replay.mix import Spoken
 
@@ -35,6 +37,21 @@ def test_chinese_is_broken_at_its_own_marks() -> None:
     )
     assert found.count(" --> ") >= 2
     assert " " not in found.splitlines()[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("桥要造两次，一次在纸上，一次在风里。", ["桥要造两次，一次在纸上，一次在风里。"]),
+        ("后来的人从桥上走过去了，却没有一个人记得当年的风有多大。", ["后来的人从桥上走过去了，", "却没有一个人记得当年的风有多大。"]),
+        ("没有一个人记得当年从桥上走过的人到底有多少个而风又有多大", ["没有一个人记得当年从桥上走过", "的人到底有多少个而风又有多大"]),
+        ("我们用来训练这个小小模型的是 Transformer 和一台很旧的机器", ["我们用来训练这个小小模型的是", "Transformer 和一台很旧的机器"]),
+        ("It cost 3,000,000 dollars, or 2.5 times as much as planned.", ["It cost 3,000,000 dollars, or", "2.5 times as much as planned."]),
+        ("A" * 50, ["A" * 50]),
+    ],
+)
+def test_a_long_cue_has_two_lines(text: str, lines: list[str]) -> None:
+    assert srt((0, 5000, text)).splitlines()[2:] == lines
 
 
 def test_numbers_run_on_over_shots() -> None:
