@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -11,6 +12,21 @@ import pytest
 
 from media.command import Command, Completed, Limits, Sandbox
 from media.sandbox import open_sandbox
+from tests.hostile.tally import Tally
+
+TALLY = Tally()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count what every test came to."""
+    TALLY.note(report.nodeid, report.outcome, report.user_properties)
+
+
+def pytest_sessionfinish() -> None:
+    """Write the counts where ``WORKPRINT_COUNTS`` says; by the process that sees all reports."""
+    goal = os.environ.get("WORKPRINT_COUNTS")
+    if goal and "PYTEST_XDIST_WORKER" not in os.environ:
+        Path(goal).write_text(json.dumps(TALLY.as_json(), indent=2) + "\n")
 
 
 @pytest.fixture(scope="session")

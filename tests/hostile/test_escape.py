@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -210,9 +210,12 @@ def _names(results: Mapping[str, str]) -> list[str]:
     return [name for name in EXPECTED if name in results]
 
 
-def test_every_attempt_fails_for_the_expected_reason(inside_results: dict[str, str]) -> None:
+def test_every_attempt_fails_for_the_expected_reason(
+    inside_results: dict[str, str], record_property: Callable[[str, object], None]
+) -> None:
     wrong = {n: inside_results[n] for n in _names(inside_results) if inside_results[n] not in EXPECTED[n].split()}
     assert wrong == {}
+    record_property("attempts", len(inside_results))
 
 
 def test_at_least_43_attempts_are_made_and_all_are_judged(inside_results: dict[str, str]) -> None:
@@ -220,10 +223,13 @@ def test_at_least_43_attempts_are_made_and_all_are_judged(inside_results: dict[s
     assert len(inside_results) >= (43 if "trace" in inside_results else 30)
 
 
-def test_the_same_attempts_succeed_or_fail_otherwise_outside(inside_results: dict[str, str], outside_results: dict[str, str]) -> None:
+def test_the_same_attempts_succeed_or_fail_otherwise_outside(
+    inside_results: dict[str, str], outside_results: dict[str, str], record_property: Callable[[str, object], None]
+) -> None:
     exempt = NO_CONTROL | (frozenset() if os.geteuid() == 0 else ROOT_CONTROL)
     same = {n: outside_results[n] for n in _names(inside_results) if n not in exempt and outside_results[n] == inside_results[n]}
     assert same == {}
+    record_property("controlled", sum(1 for n in _names(inside_results) if n not in exempt))
 
 
 UNPRIVILEGED = """
@@ -241,7 +247,9 @@ sys.stderr.write(done.stderr)
 """
 
 
-def test_the_same_holds_when_an_ordinary_user_starts_it(scene: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_same_holds_when_an_ordinary_user_starts_it(
+    scene: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, record_property: Callable[[str, object], None]
+) -> None:
     if os.geteuid() != 0:
         pytest.skip("this run is an ordinary user's already")
     root = Path(__file__).resolve().parents[2]
@@ -280,3 +288,4 @@ def test_the_same_holds_when_an_ordinary_user_starts_it(scene: dict[str, Any], t
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
     assert {n: r for n, r in results.items() if r not in EXPECTED[n].split()} == {}
+    record_property("attempts", len(results))

@@ -53,7 +53,10 @@ def _run(sandbox: Sandbox, script: str, folder: Path, limits: Limits) -> tuple[s
             "memory",
         ),
     ],
-    ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
+    ids=[
+        *("asleep", "stopped", "deaf", "detached", "processor", "output stream", "file", "folder", "entries", "depth", "temporary files"),
+        *("memory of one", "memory of many"),
+    ],
 )
 def test_limit_ends_the_run(sandbox: Sandbox, tmp_path: Path, script: str, limits: Limits, code: str) -> None:
     seen, seconds = _run(sandbox, script, tmp_path, limits)

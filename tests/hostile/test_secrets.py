@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -77,7 +77,11 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_inside_the_sandbox_none_is_found(
-    host: Path, sandbox: Sandbox, inside_python: tuple[str, Mapping[str, Path]], tmp_path_factory: pytest.TempPathFactory
+    host: Path,
+    sandbox: Sandbox,
+    inside_python: tuple[str, Mapping[str, Path]],
+    tmp_path_factory: pytest.TempPathFactory,
+    record_property: Callable[[str, object], None],
 ) -> None:
     program, folders = inside_python
     command = Command(
@@ -88,6 +92,7 @@ def test_inside_the_sandbox_none_is_found(
     seen = json.loads(done.stdout)
     assert any(where.endswith("/environ") for where, _ in seen)
     assert [(where, place) for where, text in seen for place, canary in CANARIES.items() if canary in text] == []
+    record_property("canaries", len(CANARIES))
 
 
 class Handler(BaseHTTPRequestHandler):
