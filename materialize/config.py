@@ -69,3 +69,18 @@ class RewardConfig(Frozen):
         if not self.generator or min(self.generator.values()) < 0:
             raise ValueError("generator weights may not be negative")
         return self
+
+
+class GroupConfig(Frozen):
+    """How comparison groups are made (Appendix A.2). The paper names delta and the cap and publishes no values: these are ours."""
+
+    candidates: int = Field(default=4, ge=2, le=64, description="K: different outputs of one group")
+    seeds: tuple[int, ...] = Field(
+        default=(0,), min_length=1, description="paired seeds of the frozen continuation, the same for every output"
+    )
+    delta: float = Field(default=1e-4, ge=0, description="rewards of an accepted group vary by more than this (variance)")
+    rounds: int = Field(
+        default=3, ge=1, le=20, description="times a group of too little variance is drawn before it goes to the coverage queue"
+    )
+    per_cell: int = Field(default=2, ge=1, description="quota: groups for one role, task and tool")
+    epsilon: float = Field(default=1e-6, gt=0, description="keeps the normalised advantage finite")

@@ -36,8 +36,11 @@ class Upgrade:
         return " ".join(("select", star + added, "from", source))
 
 
-UPGRADES: dict[tuple[str, int], Upgrade] = {}
-"""(table, version) -> the way to version + 1. Empty while every table is of its first version."""
+UPGRADES: dict[tuple[str, int], Upgrade] = {
+    ("groups", 1): Upgrade(adds={"variance": "0.0", "rounds": "1", "status": "'queued'"}),
+    ("candidates", 1): Upgrade(adds={"origin": "'sample'", "refused": "false", "calls": "0"}),
+}
+"""(table, version) -> the way to version + 1."""
 
 
 def upgraded_sql(spec: TableSpec, version: int, source: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, agents, audit, batch, data, dataset, inject, lake, masks, quality, rft, single, studio
+from jobs.cli import about, agents, audit, batch, data, dataset, groups, inject, lake, masks, quality, reward, rft, single, studio
 from jobs.cli import explain as explaining
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
@@ -50,6 +50,8 @@ lake.register(app)
 agents.register(app)
 masks.register(app)
 dataset.register(app)
+groups.register(app)
+reward.register(app)
 about.register(app)
 inject.register(app)
 rft.register(app)

@@ -115,6 +115,26 @@ def test_faults_are_drawn_anew_for_every_trajectory(lakes: Lakes) -> None:
 
 
 @pytest.mark.slow
+def test_groups_are_executed_from_recorded_states_and_their_rewards_explained(lakes: Lakes) -> None:
+    lake = str(lakes.folder / "lake")
+    made = CliRunner().invoke(app, ["groups", "--lake", lake, "--sample", "3", "-k", "3", "--json"])
+    assert made.exit_code == 0, made.output
+    groups = json.loads(made.stdout)["groups"]
+    assert {g["role"] for g in groups} == {"orchestrator", "generator", "critic"}
+    for group in groups:
+        rewards = {c["origin"]: c["reward"] for c in group["candidates"]}
+        assert rewards["recorded"] > rewards["mistake"]
+        best = group["candidates"][0]["candidate"]
+        shown = json.loads(CliRunner().invoke(app, ["reward", "explain", best, "--lake", lake, "--json"]).stdout)
+        assert (round(shown["reward"], 6), shown["status"]) == (rewards["recorded"], "accepted")
+        assert shown["matched_key"]["role"] == group["role"]
+    again = CliRunner().invoke(app, ["groups", "--lake", lake, "--sample", "3", "-k", "3", "--json"])
+    assert json.loads(again.stdout)["known"] == 3
+    (row,) = lakes.ask("select count(*), count(distinct c.group_id) from candidates c join groups g using (group_id)")
+    assert row[1] == 3
+
+
+@pytest.mark.slow
 def test_seeds_that_are_known_are_not_done_again_and_seeds_not_asked_for_end(lakes: Lakes) -> None:
     again = lakes.run("[3, 4]", "local")
     assert (again["stages_run"], again["stages_skipped"]) == (0, 4)

@@ -1,0 +1,65 @@
+"""``workprint groups``: several outputs of one decision, executed and compared."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from jobs.cli.exits import Exit, print_json
+from jobs.cli.options import DEFAULT_LAKE, JsonOption, LakeOption
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("groups")(groups)
+
+
+def groups(
+    lake: LakeOption = DEFAULT_LAKE,
+    snapshot: Annotated[str | None, typer.Option(help="Only the decision made in this state (snapshot_before in table calls).")] = None,
+    sample: Annotated[int, typer.Option(min=1, help="Number of decisions, chosen evenly over role, task and tool.")] = 8,
+    candidates: Annotated[int, typer.Option("-k", "--candidates", min=2, max=64, help="Outputs of one group.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the choice of decisions and of the alternatives.")] = 0,
+    paired: Annotated[int, typer.Option(min=1, max=16, help="Paired seeds of the frozen continuation.")] = 1,
+    role: Annotated[list[str] | None, typer.Option(help="Only this role; repeat for several.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Restore recorded states, execute several outputs in each, and record what they are worth.
+
+    Every output starts from the same state and is continued by the same frozen policy with the same budget and seeds, in the settings of
+    the recorded run. Candidates are the recorded output, legal alternatives of other seeds, and mistakes. Rows go into the tables groups
+    and candidates; a group whose rewards differ too little is queued. The same command again finds its groups known.
+
+    Examples:
+
+      workprint groups --lake lake --sample 12 -k 4
+
+      workprint groups --lake lake --snapshot snp_3f0a... -k 6 --paired 2 --json
+
+    Exit status: 0 all good, 4 some decisions could not be executed for reasons of ours.
+    """
+    from jobs.grouping import make_groups
+    from jobs.single import printer
+    from materialize.config import GroupConfig, RewardConfig
+
+    config = GroupConfig(candidates=candidates, seeds=tuple(range(paired)))
+    found = make_groups(
+        lake,
+        snapshot=snapshot,
+        sample=sample,
+        seed=seed,
+        config=config,
+        rewards=RewardConfig(),
+        roles=tuple(role or ()),
+        note=printer(quiet=as_json),
+    )
+    if as_json:
+        print_json(found.as_json())
+    else:
+        for g in found.groups:
+            typer.echo(f"{g.key.group_id}  {g.key.role.value:12} {g.trajectory.calls[g.call_index].tool or '-':22} {g.status}")
+            for i, c in enumerate(g.candidates):
+                typer.echo(f"  {g.name(i)}  {c.outcome.reward.value:7.4f}  {c.origin}{', refused' if c.outcome.refused else ''}")
+        typer.echo(f"{len(found.groups)} groups in {found.wall_s:.0f} s, {found.known} known, {len(found.skipped)} failed")
+    raise typer.Exit(Exit.PARTIAL if found.skipped else Exit.OK)
