@@ -28,7 +28,7 @@ from schemas.time import US
 ASSETS = ("whisper-base", "whisper-tiny-en")
 """Model names that come from package registries (media.assets)."""
 
-BOUNDARY_BIAS_US = {"whisper-base": -50_000, "whisper-tiny-en": 90_000}
+BOUNDARY_BIAS_US = {"whisper-base": -70_000, "whisper-tiny-en": 70_000}
 """How much too early (negative) or too late a model's attention dates word borders: mean distance from forced alignment over four
 recordings (docs/inversion.md). Taken off again; other models are left as they are."""
 

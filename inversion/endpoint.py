@@ -11,7 +11,7 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -78,8 +78,9 @@ class EndpointRecogniser:
         answer = self._post(fields, write_wav(sound, RATE))
         try:
             root = json.loads(answer)
-            is_empty = isinstance(root, dict) and not str(root.get("text") or "").strip() and not root.get("segments")
-            if is_empty:
+            if isinstance(root, dict) and not root.keys() & {"text", "segments", "words"}:
+                raise ValueError("neither text nor segments")
+            if isinstance(root, dict) and not str(root.get("text") or "").strip() and not root.get("segments") and not root.get("words"):
                 return Heard((), language)
             found = parse_sidecar(answer)
         except (SidecarUnreadable, ValueError) as error:
@@ -108,6 +109,8 @@ class EndpointRecogniser:
         try:
             with self._opener.open(request, timeout=self._config.endpoint_timeout_s) as response:
                 answer: bytes = response.read(_MOST_BYTES + 1)
+                if (response.length or 0) > 0 and len(answer) <= _MOST_BYTES:
+                    raise IncompleteRead(answer, response.length)
         except urllib.error.HTTPError as error:
             kind = EndpointRefused if 300 <= error.code < 500 and error.code not in (408, 429) else EndpointFailed
             raise kind(

@@ -1,6 +1,6 @@
 """Sentences out of words: by punctuation where it can be trusted, by pauses where it cannot.
 
-English abbreviations, initials and decimals do not end sentences; Chinese and Japanese sentences end without spaces, with their closing
+Abbreviations, initials, ordinals and decimals do not end sentences; Chinese and Japanese sentences end without spaces, with their closing
 quotes; text written right to left keeps its logical order. Words are never changed: the sentences' words joined give the text exactly.
 """
 
@@ -18,19 +18,26 @@ from inversion.transcript import SpokenSegment, SpokenWord, is_wide, join_words
 _STOPS = "。！？!?｡؟۔।॥።։။។…"
 _CLOSERS = "\"'”’」』）》〉】〕］)]}»›＂＇"
 _OPENERS = "\"'“‘「『（《〈【〔［([{«‹¿¡-–—"
-_ENDING = re.compile(rf"([.{_STOPS}]+)[{re.escape(_CLOSERS)}]*$")
+_ENDING = re.compile(rf"([.{_STOPS}]+)[{re.escape(_CLOSERS)}“‘«‹]*$")
+"""A full stop and what closes behind it; German and Danish quotes end in what opens them elsewhere."""
 _CLAUSE = re.compile(rf"[,;:，、；：،؛–—-][{re.escape(_CLOSERS)}]*$")
 
 _TITLES = frozenset(
-    "mr mrs ms dr prof st mt gen col sgt capt lt maj adm gov sen rep rev hon pres messrs vs no nos fig figs vol pp eq sec ch art cf "
-    "al approx dept est ca bzw nr hr fr frau sr sra mme mlle ed eds trans e.g i.e".split()
+    "mr mrs ms dr prof st mt col sgt capt lt maj adm gov hon messrs vs approx dept ca bzw hr fr frau sra srta dra mme mlle ing dott "
+    "sig avv dhr mevr bijv tzw np ul им ул см напр проф акад डॉ श्री प्रो कु e.g i.e z.b d.h u.a p.ex т.е".split()
 )
 """Abbreviations that something always follows."""
+_NUMBERED = frozenset("no nos nr núm fig figs vol pp p eq sec ch art cf pag pág blz str рис стр гл नं".split())
+"""Abbreviations when a number follows, words of their own else (No.)."""
 _MAYBE = frozenset(
-    "etc inc ltd co corp jr sr u.s u.k u.n e.u d.c a.m p.m b.c a.d ph.d m.d b.a m.a jan feb mar apr jun jul aug sep sept oct nov dec "
-    "mon tue wed thu fri sat sun ft in lb oz hrs mins secs min sec ave blvd rd z.b u.a usw d.h".split()
+    "etc inc ltd co corp jr sr al u.s u.k u.n e.u d.c a.m p.m b.c a.d ph.d m.d b.a m.a jan feb mar apr jun jul aug sep sept oct nov dec "
+    "mon tue wed thu fri sat sun ft in lb oz hrs mins secs min ave blvd rd gen sen rep rev pres usw ud uds itd т.д т.п др пр".split()
 )
 """Abbreviations that may end a sentence: a pause and a capital decide."""
+_ONE_LETTER_WORDS = frozenset("aeiouyàèéóя")
+"""Words of one letter; another lone letter is an abbreviation."""
+_ORDINALS = frozenset("de da nb no nn fi is cs sk hu sl hr sr et lv pl".split())
+"""Languages that write a full stop behind ordinal numbers."""
 _SPEECH_VERBS = "问说道喊叫答想嚷骂念と言聞叫"
 
 _ABBREVIATION_PAUSE_US = 250_000
@@ -75,7 +82,7 @@ def split_sentences(segments: Sequence[SpokenSegment], language: str, split_sile
     for k in range(1, len(words)):
         a, b = segments[owner[k - 1]], segments[owner[k]]
         changes = owner[k] != owner[k - 1] and (a.flags != b.flags or a.language != b.language)
-        if changes or _ends(words, k, edges[-1], _pause(words, k), split_silence_us, by_pause):
+        if changes or _ends(words, k, edges[-1], _pause(words, k), split_silence_us, by_pause, language):
             edges.append(k)
     edges.append(len(words))
     out: list[SentenceDraft] = []
@@ -119,42 +126,58 @@ def _plain_pause(language: str) -> int:
     return _WIDE_PAUSE_US if language in NO_SPACES else _PLAIN_PAUSE_US
 
 
-def _ends(words: Sequence[SpokenWord], k: int, first: int, pause: int, split_silence_us: int, by_pause: int | None) -> bool:
+def _ends(words: Sequence[SpokenWord], k: int, first: int, pause: int, split_silence_us: int, by_pause: int | None, language: str) -> bool:
     """Whether a sentence ends between words k - 1 and k."""
-    text, following = words[k - 1].text, words[k].text
+    following = words[k].text
+    if not any(c.isalnum() for c in following) and following[0] in _CLOSERS + _STOPS + ".,;:":
+        return False  # punctuation that stands by itself, as in French
+    text = _with_lone_marks(words, k - 1, first)
     stop = _ENDING.search(text)
-    goes_on = stop is None and following.lstrip(_OPENERS)[:1].islower()
+    opening = following.lstrip(_OPENERS)[:1]
+    goes_on = stop is None and opening.islower()
     if pause >= split_silence_us * (3 if goes_on else 2) // 2:
         return True
     if stop is None:
         return by_pause is not None and pause >= by_pause
     marks = stop.group(1)
-    opening = following.lstrip(_OPENERS)[:1]
-    if any(c in "。！？｡؟۔।॥።։။។" for c in marks):
+    if any(c in "。！？｡؟۔।॥።։។" for c in marks):
         return not _reports(words, k, text)
     if is_wide(text[: stop.start(1)][-1:] or " ") and marks[-1] not in "…":
         return not _reports(words, k, text)
     if marks.endswith("…") or marks.startswith("..."):
         return pause >= _ELLIPSIS_PAUSE_US or (not opening.islower() and pause >= 0 and opening.isalpha() and not is_wide(opening))
     if marks[-1] in "!?":
-        return not (opening.islower() and text[-1] in _CLOSERS)
-    return _full_stop_ends(text[: stop.start(1)], following.lstrip(_OPENERS), pause, k - 1 == first)
+        return not (opening.islower() and stop.end(1) < len(text))
+    return _full_stop_ends(text[: stop.start(1)], following.lstrip(_OPENERS), pause, k - 1 == first, language)
 
 
-def _full_stop_ends(stem: str, following: str, pause: int, is_first: bool) -> bool:
+def _with_lone_marks(words: Sequence[SpokenWord], k: int, first: int) -> str:
+    """Word k, and if it is punctuation only, with the word before it."""
+    text = words[k].text
+    while k > first and not any(c.isalnum() for c in text):
+        k -= 1
+        text = words[k].text + text
+    return text
+
+
+def _full_stop_ends(stem: str, following: str, pause: int, is_first: bool, language: str) -> bool:
     """Whether an ASCII full stop between ``stem`` and ``following`` ends a sentence."""
     opening = following[:1]
-    plain = stem.lstrip(_OPENERS).casefold()
-    if plain in _TITLES:
+    bare = stem.lstrip(_OPENERS)
+    plain = bare.casefold()
+    if plain in _TITLES or (plain in _NUMBERED and opening.isdigit()):
         return False
-    is_initial = len(plain) == 1 and plain.isalpha() and stem.lstrip(_OPENERS).isupper()
-    if is_initial or plain in _MAYBE or re.fullmatch(r"(?:[a-z]\.)+[a-z]", plain):
+    starts = opening.isupper() and following.rstrip(",").casefold() in FUNCTION_WORDS.get(language, FUNCTION_WORDS["en"])
+    is_letter = len(plain) == 1 and plain.isalpha() and not is_wide(plain)
+    is_initial = is_letter and (not bare.islower() or plain not in _ONE_LETTER_WORDS)
+    if is_initial or plain in _MAYBE or re.fullmatch(r"(?:[^\W\d_]\.)+[^\W\d_]", plain):
         if plain == "i" and not opening.islower():
             return pause >= _ABBREVIATION_PAUSE_US // 2
-        starts = following[:1].isupper() and following.rstrip(",").casefold() in FUNCTION_WORDS["en"]
         return not opening.islower() and (pause >= (2 if is_initial else 1) * _ABBREVIATION_PAUSE_US or (starts and not is_initial))
     if is_first and re.fullmatch(r"\d{1,2}|[ivx]{1,4}", plain):
         return False
+    if language in _ORDINALS and re.fullmatch(r"\d{1,3}|[ivx]{1,6}", plain) and opening.isalpha():
+        return starts or pause >= _ABBREVIATION_PAUSE_US
     if opening.islower():
         return pause >= _LOWER_PAUSE_US
     return True
@@ -169,6 +192,8 @@ def _reports(words: Sequence[SpokenWord], k: int, text: str) -> bool:
         clause += word.text
         if _ENDING.search(word.text) or is_clause_end(word.text):
             break
+    if clause.endswith(("：", ":")):
+        return False  # it introduces the next quotation
     return any(verb in clause[:7] for verb in _SPEECH_VERBS) and len(clause) <= 7
 
 

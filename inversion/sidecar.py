@@ -318,7 +318,7 @@ def _us(value: Any, scale: int) -> int | None:
         match = re.fullmatch(_STAMP, value.strip()) if len(value) < 20 else None
         return _stamp(match.groups()) if match else None
     number = _number(value)
-    return None if number is None else min(_LATEST_US, max(0, round(number * scale)))
+    return None if number is None else round(min(float(_LATEST_US), max(0.0, number * scale)))
 
 
 def _number(value: Any) -> float | None:

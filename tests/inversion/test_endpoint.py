@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,8 +15,9 @@ import numpy as np
 import pytest
 
 from inversion.asr import recogniser
-from inversion.config import AsrConfig
+from inversion.config import AsrConfig, InversionConfig
 from inversion.endpoint import EndpointRecogniser, EndpointRefused
+from inversion.listen import finish
 from media.audio import read_wav
 from schemas.errors import ConfigInvalid, EndpointFailed
 
@@ -29,6 +32,9 @@ class Service:
     status: int = 200
     body: bytes = b"{}"
     headers: dict[str, str] = field(default_factory=dict)
+    promised: int = 0
+    """Bytes announced beyond those that are sent."""
+    delay_s: float = 0.0
     asked: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
 
 
@@ -43,9 +49,11 @@ def service() -> Iterator[Service]:
             self.send_response(state.status)
             for name, value in state.headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(state.body)))
+            self.send_header("Content-Length", str(len(state.body) + state.promised))
             self.end_headers()
-            self.wfile.write(state.body)
+            time.sleep(state.delay_s)
+            with contextlib.suppress(OSError):  # whoever asked may have gone
+                self.wfile.write(state.body)
 
         def log_message(self, *args: Any) -> None:
             pass
@@ -105,6 +113,12 @@ def test_an_empty_answer_is_silence(service: Service) -> None:
         (401, b"no", EndpointRefused, "endpoint_status"),
         (200, b"<html>", EndpointFailed, "endpoint_protocol"),
         (200, b"[1, 2]", EndpointFailed, "endpoint_protocol"),
+        (200, b"", EndpointFailed, "endpoint_protocol"),
+        (200, b"\xff\xfe\x00", EndpointFailed, "endpoint_protocol"),
+        (200, b'{"error": {"message": "model is loading"}}', EndpointFailed, "endpoint_protocol"),
+        (503, b'{"error": "overloaded"}', EndpointFailed, "endpoint_status"),
+        (408, b"", EndpointFailed, "endpoint_status"),
+        (404, b"no such model", EndpointRefused, "endpoint_status"),
         (302, b"", EndpointRefused, "endpoint_status"),
     ],
 )
@@ -114,6 +128,41 @@ def test_failures_are_typed(service: Service, status: int, body: bytes, error: t
     with pytest.raises(EndpointFailed) as caught:
         engine(service).recognise(SECOND, "en")
     assert (type(caught.value), caught.value.code) == (error, code)
+
+
+def test_an_answer_that_is_cut_off(service: Service) -> None:
+    service.body, service.promised = b'{"text": "Hel', 50
+    with pytest.raises(EndpointFailed) as caught:
+        engine(service).recognise(SECOND, "en")
+    assert (type(caught.value), caught.value.code) == (EndpointFailed, "endpoint_unreachable")
+
+
+def test_an_answer_that_does_not_come(service: Service) -> None:
+    service.body, service.delay_s = b'{"text": "Hello."}', 3.0
+    with pytest.raises(EndpointFailed) as caught:
+        engine(service, endpoint_timeout_s=1).recognise(SECOND, "en")
+    assert (type(caught.value), caught.value.code) == (EndpointFailed, "endpoint_unreachable")
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inversion.endpoint._MOST_BYTES", 1_000)
+    service.body = b'{"text": "' + b"a" * 5_000 + b'"}'
+    with pytest.raises(EndpointFailed) as caught:
+        engine(service).recognise(SECOND, "en")
+    assert caught.value.code == "endpoint_protocol"
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [(-1.0, 0.5), (0.9, 0.2), ("0.1", "0.6"), (None, None), (1e308, float("inf")), (float("nan"), float("nan")), ([], {}), (True, False)],
+)
+def test_times_that_make_no_sense_lose_no_words(service: Service, start: object, end: object) -> None:
+    """Whatever the server dates, the words come through the last guards inside the sound, in order."""
+    service.body = json.dumps({"text": "Hi.", "segments": [{"start": start, "end": end, "text": "Hi."}]}).encode()
+    found = finish(engine(service).recognise(SECOND, "en").segments, 1_000_000, InversionConfig())
+    words = [w for s in found for w in s.words]
+    assert [w.text for w in words] == ["Hi."]
+    assert all(0 <= (w.start_us or 0) < (w.end_us or 0) <= 1_000_000 for w in words)
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:

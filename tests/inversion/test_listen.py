@@ -259,6 +259,15 @@ def test_known_words_are_found_in_the_sound(two_sentences: Samples) -> None:
     assert 1_000_000 <= starts[0] < 1_250_000
 
 
+def test_equal_sound_gives_equal_times_whatever_was_aligned_before(two_sentences: Samples) -> None:
+    words = ["The", "old", "pendulum", "swings", "slowly", "over", "the", "wooden", "table."]
+    noise = np.random.default_rng(7).normal(0, 0.3, 160_000).astype(np.float32)
+    first = align_words(two_sentences[:80_000], words)
+    for other, text in ((noise, ["some", "words"]), (two_sentences[80_000:], ["Nobody", "was", "hurt"]), (noise * 0.01, ["more"])):
+        align_words(other, text)
+    assert align_words(two_sentences[:80_000], words) == first
+
+
 def test_a_text_that_cannot_fit_gives_nothing(two_sentences: Samples) -> None:
     assert align_words(two_sentences[16_000:20_000], ["a", "great", "many", "words", "that", "nobody", "said"] * 4) is None
 

@@ -117,3 +117,72 @@ def test_sentences_cover_all_words_in_order(text: str) -> None:
     found = settle([SpokenSegment(words_of(text))] if clean_text(text) else [], 60_000_000, 3_000_000)
     drafts = split_sentences(found, "en", 2_000_000)
     assert [k for d in drafts for k in range(d.first, d.end)] == list(range(sum(len(s.words) for s in found)))
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("de", "Das war am 3. Oktober 1990. Danach war alles anders.", ["Das war am 3. Oktober 1990.", "Danach war alles anders."]),
+        ("de", "Er kam ca. um 8 Uhr. Er war z. B. müde.", ["Er kam ca. um 8 Uhr.", "Er war z. B. müde."]),
+        ("de", "Er war 12. Dann ging er.", ["Er war 12.", "Dann ging er."]),
+        ("de", "Sie sagte: „Komm!“ Dann ging sie.", ["Sie sagte: „Komm!“", "Dann ging sie."]),
+        ("de", "„Komm!“, rief sie. »Gleich.« Er blieb.", ["„Komm!“, rief sie.", "»Gleich.«", "Er blieb."]),
+        ("de", "Prof. Dr. h.c. Schmidt zahlt 1.000,50 Euro. Gut.", ["Prof. Dr. h.c. Schmidt zahlt 1.000,50 Euro.", "Gut."]),
+        ("fr", "M. Dupont a dit : « Bonjour ! » Puis il partit.", ["M. Dupont a dit : « Bonjour ! »", "Puis il partit."]),
+        ("fr", "« Venez ! » dit-il. Bien ?", ["« Venez ! » dit-il.", "Bien ?"]),
+        ("es", "El Sr. Gómez llegó. ¿Qué pasó? ¡Nada!", ["El Sr. Gómez llegó.", "¿Qué pasó?", "¡Nada!"]),
+        ("ru", "Это г. Москва, т. е. столица. Это был я. Да!", ["Это г. Москва, т. е. столица.", "Это был я.", "Да!"]),
+        ("ja", "「行こう！」と言った。3.14は円周率です。", ["「行こう！」と言った。", "3.14は円周率です。"]),
+        ("ja", "えっ…本当に？すごい！！バージョン2.0。", ["えっ…本当に？", "すごい！！", "バージョン2.0。"]),
+        ("zh", "他问：“你好吗？”她说：“很好！”", ["他问：“你好吗？”", "她说：“很好！”"]),
+        ("zh", "今天是2024年5月3日。温度是36.5度！OK?是。", ["今天是2024年5月3日。", "温度是36.5度！", "OK?", "是。"]),
+        ("zh", "第一，价格是￥3.50元；第二，质量……好。", ["第一，价格是￥3.50元；第二，质量……好。"]),
+        ("ar", "قال د. أحمد: السعر 3.5 دولار. هل هذا صحيح؟ نعم!", ["قال د. أحمد: السعر 3.5 دولار.", "هل هذا صحيح؟", "نعم!"]),
+        ("he", "שלום לכולם. מה שלומך? טוב!", ["שלום לכולם.", "מה שלומך?", "טוב!"]),
+        ("ur", "یہ کتاب ہے۔ کیا آپ جانتے ہیں؟", ["یہ کتاب ہے۔", "کیا آپ جانتے ہیں؟"]),
+        ("hi", "डॉ. शर्मा आए। क्या वे 3.5 बजे बैठे? हाँ!", ["डॉ. शर्मा आए।", "क्या वे 3.5 बजे बैठे?", "हाँ!"]),
+        ("ko", "안녕하세요. 가격은 3.5달러입니다.", ["안녕하세요.", "가격은 3.5달러입니다."]),
+        ("th", "สวัสดีครับ ราคา 3.50 บาท", ["สวัสดีครับ ราคา 3.50 บาท"]),
+        ("en", "Is it done? No. It is No. 1 of 2.", ["Is it done?", "No.", "It is No. 1 of 2."]),
+        ("en", "It was 7 p.m. and dark. See fig. 3 in vol. 2. Done.", ["It was 7 p.m. and dark.", "See fig. 3 in vol. 2.", "Done."]),
+        (
+            "en",
+            "It rose 3.5% to $1,250.75. That was 42nd St. in N. Y. Good.",
+            ["It rose 3.5% to $1,250.75.", "That was 42nd St. in N. Y. Good."],
+        ),
+    ],
+)
+def test_numbers_quotes_and_abbreviations_by_language(language: str, text: str, expected: list[str]) -> None:
+    assert sentences(text, language) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "parts", "expected"),
+    [
+        ("th", [("สวัสดีครับวันนี้", 0), ("อากาศดีมาก", 900), ("ราคา3.50บาท", 900)], ["สวัสดีครับวันนี้", "อากาศดีมาก", "ราคา3.50บาท"]),
+        ("ja", [("今日は晴れです", 0), ("明日は雨です", 800)], ["今日は晴れです", "明日は雨です"]),
+        ("zh", [("我们先看第一个例子", 0), ("然后看第二个", 800)], ["我们先看第一个例子", "然后看第二个"]),
+    ],
+)
+def test_scripts_without_spaces_and_without_stops_are_cut_at_pauses(
+    language: str, parts: list[tuple[str, int]], expected: list[str]
+) -> None:
+    words: list[SpokenWord] = []
+    at = 0
+    for text, pause in parts:
+        at += pause * 1000
+        for w in words_of(text):
+            words.append(SpokenWord(w.text, at, at + 100_000, 0.9, WordTiming.RECOGNISED, False))
+            at += 100_000
+    assert [s.text for s in split_sentences([SpokenSegment(tuple(words))], language, 2_000_000)] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["مرحبا بالعالم 123 abc. كيف حالك؟", "שלום world 42! טוב.", "\u200fمرحبا\u200e (hello)."],
+)
+def test_right_to_left_text_stays_in_logical_order(text: str) -> None:
+    """Direction marks go, nothing changes places: the first character said is the first of the script."""
+    plain = text.replace("\u200f", "").replace("\u200e", "")
+    assert join_words(words_of(text)) == plain
+    assert " ".join(sentences(text, "ar")) == plain
