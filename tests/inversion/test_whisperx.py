@@ -1,4 +1,8 @@
-"""WhisperX behind its guard: missing, and with a stand-in package of the same interface."""
+"""WhisperX behind its guard: missing, with a stand-in package of the same interface, and for real where the extra is installed:
+
+python -m venv VENV && VENV/bin/pip install -e '.[whisperx]' pytest pytest-timeout
+VENV/bin/pytest -m full tests/inversion/test_whisperx.py
+"""
 
 from __future__ import annotations
 
@@ -81,7 +85,7 @@ def test_words_keep_times_scores_and_gaps(calls: list[tuple[str, dict[str, Any]]
     assert (engine.takes_whole, engine.gives_aligned, engine.name) == (True, True, "whisperx 3.8.6 large-v3 int8")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.shared
 @pytest.mark.skipif(not INSTALLED, reason="whisperx is not installed (an extra of several GB)")
 def test_the_real_package_runs_with_local_models(shared: Path, tmp_path: Path) -> None:
