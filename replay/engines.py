@@ -70,6 +70,10 @@ class MusicTrack:
     licence: str
     attribution: str | None
     duration_us: int
+    energy: float | None = None
+    """0 (still) to 1 (driving), as its tags say; None when they do not."""
+    bpm: int = 0
+    """Beats a minute; 0 when nobody measured them."""
 
 
 class MusicLibrary(Protocol):

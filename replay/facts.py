@@ -86,7 +86,7 @@ _LACKING: dict[Fact, Callable[[ProductionState], tuple[str, ...]]] = {
     Fact.ASSETS: lambda s: _shots(s, _has_asset),
     Fact.NARRATION: lambda s: _shots(s, lineage.narration_is_current),
     Fact.DECORATIONS: lambda s: _shots(s, lineage.decoration_is_current),
-    Fact.MUSIC: lambda s: _film(s.film.music is not None),
+    Fact.MUSIC: lambda s: _film(s.film.music is not None or not s.film.task.music_library),  # without a library a film has no music
     Fact.TIMELINE: lambda s: _film(bool(s.film.shot_order) and lineage.timeline_is_current(s)),
     Fact.RENDERS: lambda s: _shots(s, lineage.render_is_current),
     Fact.INSPECTION: lambda s: _film(s.film.inspected is not None and s.film.inspected == lineage.renders_digest(s)),

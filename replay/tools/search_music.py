@@ -63,7 +63,10 @@ class SearchMusic:
             tool=self.contract.name,
             tool_version=self.contract.version,
             kind="music_query",
-            instruction="Say what the background music of this film should be like, and which of the library's moods fit it.",
+            instruction=(
+                "Say what the background music of this film should be like (mood, how driving, tempo if it matters), and which of the "
+                "library's moods fit it."
+            ),
             content_schema=content_schema("music_query"),
             evidence=evidence,
         )
@@ -100,6 +103,8 @@ class SearchMusic:
                 "licence": track.licence,
                 "ms": m.duration_us // 1000,
                 "score": score,
+                **({} if track.energy is None else {"energy": track.energy}),
+                **({"bpm": track.bpm} if track.bpm else {}),
                 "next_best": [t.track_id for t, _ in ranked if t is not track][:4],
             }
             return Product(changes=(film_change("music", choice),), results=results, artifacts=(ref,))
