@@ -1,4 +1,7 @@
-"""Cost of the lake beside the bare engines on the same data in the same run: ``python bench/lake.py [--examples N] [--json]``.
+"""Cost of the lake beside the bare engines on the same data in the same run: ``python bench/lake.py [--examples N] [--scale N] [--json]``.
+
+``--scale N`` instead fills a lake with N examples and N calls (copies of some thousand with ids of their own) in files of 135,000 rows, and
+asks the typical questions: each through a fresh lake, as a command does, and again on an open connection.
 
 The bare side writes the same Arrow tables with pyarrow, makes them durable, or asks DuckDB about the same files directly: no validation,
 no digests, no ledger. Prints medians. Takes about half a minute.
@@ -10,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
 import sqlite3
 import statistics
@@ -22,13 +26,14 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from schemas.artifact import ArtifactKind
 from schemas.tables import TABLE, TableSpec
-from storage import arrow
+from storage import arrow, history
 from storage.journal import Journal
 from storage.lake import Lake, StageCommit
 
@@ -226,20 +231,84 @@ def bench(folder: Path, examples: int) -> list[tuple[str, float, float, str]]:
     return out
 
 
+QUESTIONS = {
+    "yield by stage": "select stage, status, count(*) from stage_runs group by all order by all",
+    "blockers by tool": "select c.tool, b.code, count(*) n from blockers b join calls c using (trajectory_id, call_index) "
+    "group by all order by n desc",
+    "examples by role and split": "select role, split, count(*), avg(prompt_tokens) from examples group by all order by all",
+    "the calls of one trajectory": "select call_index, role, tool, status from calls where trajectory_id = 'trj_1_77' order by call_index",
+}
+
+
+def filled(lake: Lake, rows: int) -> None:
+    """Examples and calls, 36 a trajectory; one blocker for ten calls."""
+    rng = random.Random(20261130)  # noqa: S311
+    base = {t: rows_of(rng, t, n, "prj_0") for t, n in (("examples", 3600), ("calls", 3600), ("blockers", 360))}
+    for table, found in base.items():
+        for n, row in enumerate(found):
+            each = 36 if table != "blockers" else 4
+            row |= {"trajectory_id": f"_{n // each}", "project_id": f"_{n // each}", "call_index": n % each}
+            if table == "examples":
+                row["example_id"] = f"_{n}"
+    tables = {t: arrow.table_of(TABLE[t], arrow.finish_rows(TABLE[t], found, stage_key="k", run_id="r")) for t, found in base.items()}
+    for number in range(max(1, rows // 135_000)):
+        made = {}
+        for name, table in tables.items():
+            copies = []
+            for copy in range(min(rows, 135_000) // 3600 + 1):
+                new = table
+                for column, prefix in (("trajectory_id", "trj"), ("project_id", "prj"), ("example_id", "ex")):
+                    if column in new.column_names:
+                        values = pc.binary_join_element_wise(f"{prefix}_{number * 38 + copy}", new[column], "")
+                        new = new.set_column(new.column_names.index(column), new.schema.field(column), values)
+                copies.append(new)
+            made[name] = arrow.sort_table(TABLE[name], pa.concat_tables(copies))
+        files = lake.write_tables("bulk", made)
+        with lake.ledger.writing() as con:
+            version = history.next_version(con, 0, kind="commit")
+            history.add_files(con, version, [(f, {"k": f.rows}) for f in files])
+    for n in range(200):
+        lake.commit(StageCommit("invert", f"stg_{n}", f"prj_{n}", f"s{n}", "done" if n % 9 else "rejected"))
+
+
+def at_scale(folder: Path, rows: int) -> None:
+    """Print what the typical questions take."""
+    began = time.perf_counter()
+    lake = Lake(folder / "lake")
+    filled(lake, rows)
+    size = sum(f.bytes for f in lake.files())
+    print(f"{rows} examples and calls, {size / 1e9:.2f} GB in {len(lake.files())} files, filled in {time.perf_counter() - began:.0f} s")
+    print(f"{'':<32}{'fresh lake, ms':>16}{'checked before, ms':>20}{'open connection, ms':>21}")
+    con = lake.connect(verify=False)
+    for what, sql in QUESTIONS.items():
+        fresh = timed(lambda sql=sql: Lake(lake.root, create=False).query(sql)) * 1e3  # type: ignore[misc]
+        lake.query(sql)
+        known = median(lambda sql=sql: lake.query(sql), 3) * 1e3  # type: ignore[misc]
+        opened = median(lambda sql=sql: con.execute(sql).fetchall(), 5) * 1e3  # type: ignore[misc]
+        print(f"{what:<32}{fresh:>16.0f}{known:>20.0f}{opened:>21.0f}")
+    con.close()
+    print(f"largest memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=8000)
+    parser.add_argument("--scale", type=int, help="ask the typical questions on so many examples")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-lake"))
     try:
+        if arguments.scale:
+            at_scale(folder, arguments.scale)
+            return
         rows = bench(folder, arguments.examples)
     finally:
         shutil.rmtree(folder)
     if arguments.json:
         print(json.dumps([{"what": w, "ours": o, "bare": b if b == b else None, "unit": u} for w, o, b, u in rows]))
         return
+    print(f"largest memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB, load {os.getloadavg()[0]:.0f}")
     print(f"{'':<42}{'lake':>12}{'bare':>12}  {'':<8}{'ratio':>7}")
     for what, our, theirs, unit in rows:
         ratio = our / theirs if unit == "ms" else theirs / our

@@ -334,11 +334,11 @@ class Lake:
             StorageFault, DigestMismatch, SchemaMismatch: as :meth:`connect`.
         """
         refuse_writes(sql)
-        files = self.files(version)
+        needed = tables_in(sql)
+        files = [f for f in self.files(version) if f.table in needed]
         if verify:
-            needed = tables_in(sql)
-            self.verify([f for f in files if f.table in needed])
-        con = open_views(self.root, files)
+            self.verify(files)
+        con = open_views(self.root, files, only=needed)
         try:
             cursor = con.execute(sql, parameters)
             columns = tuple(str(d[0]) for d in cursor.description or ())

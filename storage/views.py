@@ -103,7 +103,9 @@ def open_views(
         _configure(con, settings)
         for spec in (t for t in TABLES if only is None or t.name in only):
             con.execute(f"create view {_name(spec.name)} as {view_sql(root, spec, [f for f in files if f.table == spec.name])}").fetchall()
-        for name, (_, sql) in SUMMARIES.items() if only is None else ():
+        for name, (_, sql) in SUMMARIES.items():
+            if only is not None and not (set(_WORDS.findall(sql)) & set(TABLE)) <= set(only):
+                continue
             con.execute(f"create view {_name(name)} as {sql}").fetchall()
     except BaseException:
         con.close()

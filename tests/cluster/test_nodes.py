@@ -1,0 +1,98 @@
+"""Several Ray nodes on one machine: projects spread over them, and a node that dies takes nothing with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.lake import Lake
+from tests.conftest import Tally
+from tests.fault.light import effects, rows_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.fault]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROGRAM = """
+import json, os, sys, threading, time
+from pathlib import Path
+os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_UV_RUN_RUNTIME_ENV="0")
+from ray.cluster_utils import Cluster
+from tests.fault.light import config_of, effects, light_groups, run_light
+lake, count = Path(sys.argv[1]), int(sys.argv[2])
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False})
+extra = [cluster.add_node(num_cpus=1, object_store_memory=80_000_000) for _ in range(2)]
+nodes = len([n for n in __import__("ray").nodes()]) if __import__("ray").is_initialized() else 3
+
+def kill_one():
+    while len(effects(lake)) < count:
+        time.sleep(0.05)
+    cluster.remove_node(extra[0], allow_graceful=False)
+
+killer = threading.Thread(target=kill_one, daemon=True)
+killer.start()
+ray = {"address": cluster.address, "cpus_per_project": 1, "batch": 2}
+results = run_light(lake, light_groups(range(count)), config_of(engine="ray", ray=ray, window=6))
+killer.join(20)
+print(json.dumps({"statuses": sorted({r.status for r in results}), "killed": not killer.is_alive()}))
+cluster.shutdown()
+"""
+
+
+def test_a_run_over_three_nodes_survives_the_death_of_one(tmp_path: Path, tally: Tally) -> None:
+    root, count = tmp_path / "lake", 40
+    (root / "runs").parent.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(root), str(count)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    report = json.loads(done.stdout.strip().splitlines()[-1])
+    assert report == {"statuses": ["delivered"], "killed": True}
+    assert {t: len(r) for t, r in rows_of(Lake(root)).items()} == {
+        "sources": count, "projects": count, "words": 3 * count, "sentences": count, "stage_runs": 4 * count, "rejections": 0
+    }  # fmt: skip
+    assert Lake(root).fsck().is_sound
+    tally("nodes", nodes=3, killed=1, items=count, rows_lost=0, rows_doubled=0, effects=len(effects(root)), effects_needed=3 * count)
+
+
+JOB = """
+import os, subprocess, sys, time
+"""
+
+
+def test_a_submitted_job_runs_the_command(tmp_path: Path) -> None:
+    """``ray job submit`` of the command itself, with the configuration of a cluster: sources that are refused, so that it takes seconds."""
+    pytest.importorskip("aiohttp_cors", reason="Ray's job server is not installed (pip install 'ray[default]')")
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    for n in range(3):
+        (videos / f"film{n}.mp4").write_bytes(b"no film %d" % n)
+    ray = str(Path(sys.executable).with_name("ray"))
+    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
+    environment["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
+    port = 16399 + os.getpid() % 1000
+    start = [ray, "start", "--head", f"--port={port}", "--num-cpus=4", "--include-dashboard=true", "--dashboard-port", str(port + 2000)]
+    head = subprocess.Popen([*start, "--block", "--object-store-memory=80000000"], env=environment, start_new_session=True,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    try:
+        config = tmp_path / "cluster.yaml"
+        config.write_text((ROOT / "configs" / "cluster.yaml").read_text().replace("address: auto", f"address: 127.0.0.1:{port}"))
+        command = [sys.executable, "-m", "jobs.cli", "run", str(videos), "--config", str(config), "--lake", str(tmp_path / "lake"), "--json"]
+        submit = [ray, "job", "submit", "--address", f"http://127.0.0.1:{port + 2000}", "--", *command]
+        done = subprocess.run(submit, env=environment, capture_output=True, text=True, check=False, timeout=300)
+        assert "rejected" in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
+        assert len(Lake(tmp_path / "lake", create=False).scan("rejections")) == 3
+    finally:
+        os.killpg(head.pid, 9)
+        head.wait()
