@@ -146,7 +146,7 @@ def test_no_file_of_a_commit_with_bad_text_is_left(lake: Lake) -> None:
 
 def enter(lake: Lake, file: history.DataFile) -> None:
     with lake.ledger.writing() as con:
-        history.add_file(con, history.next_version(con, 0, kind="commit"), file, {"other": file.rows})
+        history.add_files(con, history.next_version(con, 0, kind="commit"), [(file, {"other": file.rows})])
 
 
 def test_the_same_file_twice_is_refused(lake: Lake) -> None:
@@ -470,6 +470,7 @@ def test_a_lost_ledger_is_not_replaced_by_an_empty_one(lake: Lake) -> None:
 
 def test_a_damaged_ledger_is_a_storage_fault(lake: Lake) -> None:
     lake.commit(commit_of(1))
+    lake.ledger.close()  # moves the log into the file
     (lake.root / "ledger.sqlite").write_bytes(b"not a database at all" * 400)
     with pytest.raises(StorageFault, match="ledger_damaged"):
         Lake(lake.root)
@@ -477,6 +478,8 @@ def test_a_damaged_ledger_is_a_storage_fault(lake: Lake) -> None:
 
 def test_the_ledger_of_another_lake_is_refused(tmp_path: Path) -> None:
     one_, other = Lake(tmp_path / "one"), Lake(tmp_path / "other")
+    for lake in (one_, other):
+        lake.ledger.close()  # moves the log into the file
     shutil.copy(one_.root / "ledger.sqlite", other.root / "ledger.sqlite")
     with pytest.raises(SchemaMismatch, match="foreign_ledger"):
         Lake(other.root)
