@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.audit import Audited, AuditReport, Difference, Settings, audit_all, audit_trajectory, sampled
+from evaluation.audit import Audited, AuditReport, Difference, Settings, audit_all, audit_lake, audit_trajectory, sampled
 from jobs.cli import app
 from jobs.stages import trajectory_done
 from media.command import Sandbox
 from media.sandbox import open_sandbox
 from replay.registry import Registry
+from replay.tools.search_music import SearchMusic
 from schemas.artifact import ArtifactKind
-from schemas.errors import ConfigInvalid
+from schemas.errors import ConfigInvalid, EngineMissing
 from schemas.trajectory import Call, Trajectory
 from storage.artifacts import ArtifactStore
 from storage.lake import Lake, StageCommit
@@ -24,11 +25,11 @@ from tests.replay.small_film import FAULTS, SmallFilm
 
 
 class Made:
-    """A played project whose trajectory lies in a lake."""
+    """A played project whose trajectory lies in a lake. ``settings`` as in SmallFilm."""
 
-    def __init__(self, root: Path, sandbox: Sandbox) -> None:
+    def __init__(self, root: Path, sandbox: Sandbox, **settings: Any) -> None:
         self.sandbox = sandbox
-        self.film = SmallFilm(root, sandbox, shots=3, spotlight_every=99, faults=FAULTS)
+        self.film = SmallFilm(root, sandbox, **{"shots": 3, "spotlight_every": 99, "faults": FAULTS, **settings})
         self.lake = Lake(root / "lake")
         self.trajectory, run = self.film.play(root / "lake", 4)
         self.store: ArtifactStore = run.suite.store
@@ -69,6 +70,36 @@ def test_a_stored_trajectory_with_faults_executes_again_as_recorded(made: Made) 
     assert (report["equal_states_share"], report["equal_frames_share"], report["equal_sound_share"]) == (1.0, 1.0, 1.0)
     assert (one["equal_states"], one["equal_contexts"], one["first_difference"]) == (len(trajectory.calls), len(trajectory.calls), None)
     assert (one["injected_faults"], one["frames"] > 60) == (2, True)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_neural_speech_and_graphics_execute_again_as_recorded(tmp_path: Path) -> None:
+    try:
+        made = Made(tmp_path, open_sandbox(), spotlight_every=2, speech={"engine": "kokoro"})
+    except EngineMissing as error:
+        pytest.skip(f"the neural voice is not here: {error.next_step}")
+    report = audit_lake(made.lake, open_sandbox(), seed=1)
+    assert report.passed, report.as_json()
+    assert any(c.tool == "decorate_spotlights" and c.artifacts for c in made.trajectory.calls)
+
+
+class LaterMusic(SearchMusic):
+    """A later version of a tool, which does something else."""
+
+    contract = SearchMusic.contract.model_copy(update={"version": 2, "summary": "Choose louder music."})
+
+    def execute(self, *_: Any) -> Any:
+        raise AssertionError("an old trajectory is executed with the version it was made with")
+
+
+@pytest.mark.slow
+def test_an_old_trajectory_executes_on_the_tools_it_was_made_with(made: Made) -> None:
+    old = [t for name in made.film.registry.names() if (t := made.film.registry.get(name)) is not None]
+    later = Registry([*old, LaterMusic()])
+    assert later.digest() != made.film.registry.digest()
+    found = made.audit(made.trajectory, registry=later)
+    assert (found.first, found.equal) == (None, True)
 
 
 def changed(trajectory: Trajectory, tool: str, **update: Any) -> tuple[Trajectory, int]:
