@@ -140,7 +140,10 @@ class Chain:
                 (board_sha, *runs),
                 lambda: run_materialize(shop, board, tuple(runs.values()), self._log.note("materialize"), split),
                 None,
-                retires=lambda: [(r.stage, r.scope) for r in self._live("replay") if r.scope not in scopes],
+                retires=lambda: [
+                    *((r.stage, r.scope) for r in self._live("replay") if r.scope not in scopes),
+                    *self._stale_groups({t.trajectory_id for t in runs.values()}),
+                ],
             )
         if lost is not None:
             raise lost
@@ -167,6 +170,14 @@ class Chain:
     def _live(self, *stages: str) -> list[StageRecord]:
         """Live completions of later stages of this source."""
         return [r for r in self._lake.live(self._subject) if r.stage in stages and r.scope.partition("#")[0] == self._group.key]
+
+    def _stale_groups(self, kept: set[str]) -> list[tuple[str, str]]:
+        """Comparison groups of this project whose trajectory is not among those that stay."""
+        live = [r.scope for r in self._lake.live(self._subject) if r.stage == "groups"]
+        if not live:
+            return []
+        rows = self._lake.query("select group_id, trajectory_id from groups where project_id = $1", [self._subject]).rows
+        return [("groups", str(group)) for group, trajectory in rows if trajectory not in kept and group in live]
 
     @property
     def _subject(self) -> str:
@@ -238,7 +249,7 @@ class Chain:
                 }
                 for item in self._group.items
             ]
-            ended = [(r.stage, r.scope) for r in self._live(*_AFTER.get(name, ()))]
+            ended = [(r.stage, r.scope) for r in self._live(*_AFTER.get(name, ()))] + self._stale_groups(set())
             self._commit(name, key, "rejected", None, {"rejections": rows}, (), retires=ended)
             raise _Refused(out)
         if output is not None:

@@ -102,14 +102,15 @@ def _again(lake: Lake, config: WorkprintConfig, project_id: str, run_id: str) ->
     con = lake.connect()
     try:
         (board_sha,) = con.execute("select storyboard_sha256 from storyboards where project_id = $1", [project_id]).fetchall()[0]
-        runs = con.execute("select trajectory_sha256 from trajectories where project_id = $1 order by seed", [project_id]).fetchall()
     finally:
         con.close()
     board = Storyboard.model_validate_json(lake.store.read(board_sha))
-    trajectories = tuple(Trajectory.model_validate_json(lake.store.read(sha)) for (sha,) in runs)
+    replayed = [r.output_sha256 for r in lake.live(project_id) if r.stage == "replay" and r.output_sha256 is not None]
+    runs = sorted(((Trajectory.model_validate_json(lake.store.read(sha)), sha) for sha in replayed), key=lambda r: r[0].seed)
+    trajectories = tuple(run for run, _ in runs)
     split = decided_split(lake, project_id, config)
     settings = materialize_settings(config, project_id, split)
-    key = stage_key("materialize", STAGE_VERSIONS["materialize"], digest_of(settings), (board_sha, *(sha for (sha,) in runs)))
+    key = stage_key("materialize", STAGE_VERSIONS["materialize"], digest_of(settings), (board_sha, *(sha for _, sha in runs)))
     shop = Workshop(config, lake.store, open_sandbox(config.run.sandbox))
     done = run_materialize(shop, board, trajectories, lambda _text: None, split)
     _commit(lake, StageCommit("materialize", key, project_id, project_id, "done", None, done.rows, done.artifacts, run_id))

@@ -39,9 +39,7 @@ def make(
     seconds: Annotated[float, typer.Option(help="Length, to a sentence: 4 to 600.")] = 20.0,
     speech: Annotated[
         str,
-        typer.Option(
-            help="kokoro (knows when each word is spoken), flite (fast), or a folder as LJ Speech has it (metadata.csv)."
-        ),
+        typer.Option(help="kokoro (knows when each word is spoken), flite (fast), or a folder as LJ Speech has it (metadata.csv)."),
     ] = "kokoro",
     as_json: JsonOption = False,
 ) -> None:

@@ -46,7 +46,8 @@ def add(lake: Lake, project: str, script: str, split: Split | None = None) -> No
     done = materialize(trajectory, board, lake.store, run.snapshots, SHARES, None, split=split)
     for stage, table_rows, artifacts in (("invert", invert, ()), ("replay", rows, contexts), ("materialize", done.rows, done.artifacts)):
         scope = f"{project}#0" if stage == "replay" else project
-        lake.commit(StageCommit(stage, f"stg_{stage}_{project}", project, scope, "done", None, table_rows, artifacts, "run_1"))
+        output = sha if stage == "replay" else None
+        lake.commit(StageCommit(stage, f"stg_{stage}_{project}", project, scope, "done", output, table_rows, artifacts, "run_1"))
 
 
 def project_row(project: str) -> dict[str, Any]:

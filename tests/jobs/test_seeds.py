@@ -140,6 +140,8 @@ def test_seeds_that_are_known_are_not_done_again_and_seeds_not_asked_for_end(lak
     assert (again["stages_run"], again["stages_skipped"]) == (0, 4)
     fewer = lakes.run("[3]", "local")
     assert (fewer["stages_run"], fewer["stages_skipped"]) == (1, 2)
+    (gone,) = lakes.ask("select count(*) from groups where trajectory_id not in (select trajectory_id from trajectories)")
+    assert gone == (0,)
     for table in (*PER_TRAJECTORY, "examples"):
         assert lakes.ask(f"select count(distinct trajectory_id) from {table} where trajectory_id is not null") == [(1,)]  # noqa: S608
 

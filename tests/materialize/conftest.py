@@ -131,7 +131,7 @@ class Run:
             state_before=self.snapshots.digest(self.states[at]),
             state_after=self.snapshots.digest(self.states[at]),
             orchestrator_call=self.owner,
-            faults=(InjectedFault(fault_id="f1", kind=f"{CANARY} kind", subject="s001", detail=f"{CANARY} fault"),),
+            faults=(InjectedFault(fault_id=f"f{index}", kind="render_black", subject="s001", detail=f"{CANARY} fault"),),
             request=None
             if role is ORCH
             else ContentRequest(role=role, tool=tool or "", tool_version=1, kind=kind, instruction=f"{CANARY} request", content_schema={}),

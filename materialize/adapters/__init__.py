@@ -1,0 +1,1 @@
+"""Thin adapters of the environment core to trainers. None of them imports the trainer."""
