@@ -229,6 +229,9 @@ def _repair_rows(t: Trajectory) -> list[Row]:
             "score_after": r.score_after,
             "outcome": r.outcome,
             "injected_fault": r.injected_fault,
+            "mend_calls": list(r.mend_calls),
+            "calls_spent": r.calls_spent,
+            "artifacts_made": r.artifacts_made,
         }
         for r in t.repairs
     ]

@@ -13,7 +13,7 @@ import orjson
 from repair.fault_kinds import SYMPTOMS
 from repair.findings import FILM
 from repair.taxonomy import TAXONOMY, Product
-from schemas.canonical import Sha256
+from schemas.canonical import Sha256, canonical_text
 from schemas.trajectory import Call, InjectedFault, ObservationStatus, Trajectory
 from schemas.verdict import Defect, Diagnosis, MendCode, RepairLink, Verdict
 
@@ -80,7 +80,23 @@ def _link(calls: Sequence[Call], mended: Call, mend: dict[str, Any], injected: t
         score_after=verified[1].score if verified else None,
         outcome=outcome,
         injected_fault=_cause(calls, defect, found_at, injected),
+        **_cost(calls, mended, verified[0] if verified else mended.call_index, defect.subject),
     )
+
+
+def _cost(calls: Sequence[Call], mended: Call, end: int, subject: str) -> dict[str, Any]:
+    """What a mend took: calls, and what they made for the subject and for the film (timeline, film) anew."""
+    between = calls[mended.orchestrator_call : end + 1]
+    making: list[int] = []
+    made: set[str] = set()
+    for call in between:
+        fields = {c.field for c in call.changes if c.subject in (subject, FILM) and c.value is not None}
+        if call.observation.status is ObservationStatus.COMMITTED and fields & set(_FIELD.values()):
+            making.append(call.call_index)
+            shown = canonical_text([c.value for c in call.changes if c.subject in (subject, FILM)])
+            made |= {a.sha256 for a in call.artifacts if a.sha256 in shown}
+    spent = sum(1 for c in between if c.call_index == c.orchestrator_call)
+    return {"mend_calls": tuple(making), "calls_spent": spent, "artifacts_made": len(made)}
 
 
 def _found(calls: Sequence[Call], before: int, defect_id: str) -> tuple[int, Defect, Verdict] | None:

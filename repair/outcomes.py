@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from repair.fault_kinds import KINDS
+from repair.fault_kinds import KINDS, FaultKind
 from repair.findings import FILM
 from repair.inspect import open_defects
 from repair.plan_faults import plan_faults
@@ -63,7 +63,7 @@ def outcomes(run: Trajectory, final: ProductionState, broken_down: Iterable[Inje
     for fault in broken_down:
         shown = any(fault.kind in c.model_dump_json() for c in run.calls)
         out.append(
-            FaultOutcome(fault, KINDS[fault.kind].level, None, None, None, None, True, True, ("retry",), None, delivered and not shown)
+            FaultOutcome(fault, _kind(fault).level, None, None, None, None, True, True, ("retry",), None, delivered and not shown)
         )
     return tuple(out)
 
@@ -71,7 +71,7 @@ def outcomes(run: Trajectory, final: ProductionState, broken_down: Iterable[Inje
 def fault_rows(
     run: Trajectory, final: ProductionState, broken_down: Iterable[InjectedFault] = (), base: str | None = None
 ) -> list[dict[str, Any]]:
-    """Rows of table ``faults``.
+    """Rows of table ``faults``, one for each fault by its id.
 
     Args:
         base: trajectory that was taken up again to put the faults in.
@@ -96,7 +96,7 @@ def fault_rows(
             "call_closed": o.call_closed,
             "recovered": o.recovered,
         }
-        for o in outcomes(run, final, broken_down)
+        for o in {o.fault.fault_id: o for o in reversed(outcomes(run, final, broken_down))}.values()
     ]
 
 
@@ -124,6 +124,11 @@ def artifacts_of(state: ProductionState) -> dict[str, Sha256]:
     return out
 
 
+def _kind(fault: InjectedFault) -> FaultKind:
+    """The fault's kind; one that this release does not know has no symptoms and no product."""
+    return KINDS.get(fault.kind) or FaultKind(fault.kind, "execution", "of another release")
+
+
 def _refusal(calls: Sequence[Call], at: int, fault: InjectedFault, delivered: bool) -> FaultOutcome:
     """A fault that shows as a blocker: got over when the refused call's tool, or one of its remedies, is committed afterwards."""
     call = calls[at]
@@ -134,7 +139,7 @@ def _refusal(calls: Sequence[Call], at: int, fault: InjectedFault, delivered: bo
     closed = next((c.call_index for c in later if c.tool in helps), later[0].call_index if later else None)
     return FaultOutcome(
         fault=fault,
-        level=KINDS[fault.kind].level,
+        level=_kind(fault).level,
         call_struck=at,
         artifact=None,
         call_found=at if refused else None,
@@ -158,7 +163,7 @@ _EXPECTED: dict[str, str] = {
 
 
 def _product(run: Trajectory, struck: Call, fault: InjectedFault, final: ProductionState) -> FaultOutcome:
-    kind, subject = KINDS[fault.kind], fault.subject
+    kind, subject = _kind(fault), fault.subject
     artifact = _artifact(struck, FILM if kind.on_film else subject, kind.field)
     found = code = None
     located = diagnosed = False
@@ -190,7 +195,7 @@ def _product(run: Trajectory, struck: Call, fault: InjectedFault, final: Product
 
 
 def _artifact(call: Call, record: str, field: str) -> Sha256 | None:
-    for change in call.changes:
+    for change in call.changes if field else ():
         if change.subject == record and change.field == field and isinstance(change.value, dict):
             ref = change.value.get("ref") or change.value.get("video")
             return ref["sha256"] if isinstance(ref, dict) else None
@@ -199,6 +204,6 @@ def _artifact(call: Call, record: str, field: str) -> Sha256 | None:
 
 def _now(state: ProductionState, record: str, field: str) -> Sha256 | None:
     holder = state.film if record == FILM else state.shots.get(record)
-    part = getattr(holder, field, None)
+    part = getattr(holder, field, None) if field else None
     ref = getattr(part, "ref", None) or getattr(part, "video", None)
     return None if ref is None else str(ref.sha256)

@@ -378,7 +378,7 @@ TABLES: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         "repairs",
-        1,
+        2,
         "One failure-repair link.",
         ("trajectory_id", "defect_id", "call_mended"),
         (
@@ -398,6 +398,14 @@ TABLES: tuple[TableSpec, ...] = (
             col("score_after", "float", "score after", null="not inspected again"),
             col("outcome", "text", "verified, not_verified or kept_previous"),
             col("injected_fault", "text", "fault put in on purpose that this mends", null="natural defect"),
+            col(
+                "mend_calls",
+                "int_list",
+                "calls from the mend to its verification that made something of the subject or the film anew",
+                null="not counted in version 1",
+            ),
+            col("calls_spent", "int", "cost: orchestrator calls from the repair to its verification", null="not counted in version 1"),
+            col("artifacts_made", "int", "cost: artifacts those calls made for the subject or the film", null="not counted in version 1"),
         ),
     ),
     TableSpec(

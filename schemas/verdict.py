@@ -100,3 +100,8 @@ class RepairLink(Frozen):
     score_after: float | None
     outcome: Literal["verified", "not_verified", "kept_previous"]
     injected_fault: str | None = Field(default=None, description="fault_id of the fault put in on purpose that this mends; None: natural")
+    mend_calls: tuple[int, ...] = Field(
+        default=(), description="committed calls from the mend to its verification that made something of the subject or the film anew"
+    )
+    calls_spent: int = Field(default=0, description="orchestrator calls from the repair to its verification, both included")
+    artifacts_made: int = Field(default=0, description="artifacts that those calls made for the subject or the film")

@@ -9,6 +9,7 @@ import pytest
 
 from repair.findings import found
 from repair.links import link
+from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.canonical import sha256_bytes
 from schemas.contract import ContentRequest, Role
 from schemas.state import Change
@@ -130,3 +131,18 @@ def test_a_refused_repair_gives_no_link() -> None:
     calls = run()
     refused = calls[4].observation.model_copy(update={"status": ObservationStatus.REFUSED})
     assert link([*calls[:4], calls[4].model_copy(update={"observation": refused})]) == ()
+
+
+def test_the_cost_of_a_mend_is_its_calls_and_what_they_made() -> None:
+    calls = run(outcome="cleared")
+    made = ArtifactRef(sha256=GOOD, kind=ArtifactKind.RENDER, media_type="video/mp4", size_bytes=1)
+    calls += [
+        render(5, GOOD, artifacts=(made,)),
+        call(6, "inspect_quality", status=ObservationStatus.CONTENT_REQUESTED),
+        call(7, "inspect_quality", role=Role.CRITIC, orchestrator_call=6, verdicts=verdict(score=1.0)),
+    ]
+    (one,) = link(calls)
+    assert (one.call_mended, one.call_verified) == (4, 7)
+    assert (one.mend_calls, one.calls_spent, one.artifacts_made) == ((5,), 3, 1)
+    (bought,) = link(run(after=verdict(score=1.0)))
+    assert (bought.mend_calls, bought.calls_spent, bought.artifacts_made) == ((4,), 2, 0)
