@@ -134,8 +134,13 @@ class Replayed:
         typer.echo(f"\n{t.outcome.value}: {len(t.calls)} calls, {len(t.repairs)} repairs, in {self.folder}")
 
 
-def replay_one(storyboard: Path, out: Path, source: Path | None, config_name: str | None, seed: int | None, *, quiet: bool) -> Replayed:
+def replay_one(
+    storyboard: Path, out: Path, source: Path | None, config_name: str | None, seed: int | None, *, quiet: bool, pool: Path | None = None
+) -> Replayed:
     """Produce the film of one storyboard.
+
+    Args:
+        pool: folder of the user's own clips that join the source pool; overrides the configuration.
 
     Raises:
         ConfigInvalid: the file is no storyboard, or the source video is missing or is another one.
@@ -145,6 +150,9 @@ def replay_one(storyboard: Path, out: Path, source: Path | None, config_name: st
     if seed is not None:
         policy = config.replay.policy.model_copy(update={"seed": seed})
         config = config.model_copy(update={"replay": config.replay.model_copy(update={"policy": policy})})
+    if pool is not None:
+        retrieval = config.replay.retrieval.model_copy(update={"extra_folder": str(pool)})
+        config = config.model_copy(update={"replay": config.replay.model_copy(update={"retrieval": retrieval})})
     try:
         board = Storyboard.model_validate_json(storyboard.read_bytes())
     except ValueError as e:

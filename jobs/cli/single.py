@@ -65,6 +65,10 @@ def replay(
     ] = None,
     config: ConfigOption = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the policy's choices; overrides the configuration.")] = None,
+    pool: Annotated[
+        Path | None,
+        typer.Option(help="Folder of your own clips that join the source pool (docs/retrieval.md).", exists=True, file_okay=False),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Produce the film of a storyboard again with real tools, recording every call.
@@ -78,11 +82,13 @@ def replay(
 
       workprint replay talk/storyboard.json -o film/ --seed 7 --json
 
+      workprint replay talk/storyboard.json -o film/ --pool my-clips/
+
     Exit status: 0 delivered, 4 incomplete (the trajectory is kept).
     """
     from jobs.single import replay_one
 
-    found = replay_one(storyboard, out, source, config, seed, quiet=as_json)
+    found = replay_one(storyboard, out, source, config, seed, quiet=as_json, pool=pool)
     if as_json:
         print_json(found.as_json())
     else:
