@@ -25,7 +25,7 @@ def test_all_tables_of_a_trajectory_are_there(run: Any) -> None:
         "snapshots": 2,
         "verdicts": 1,
         "repairs": 2,
-        "faults": 1,
+        "faults": 26,
     }
 
 
