@@ -83,8 +83,8 @@ _UNITS = {
     "degrees Fahrenheit"),
     "℉": ("degree Fahrenheit", "degrees Fahrenheit"), "°": ("degree", "degrees"),
 }  # fmt: skip
-_SPACED_UNITS = {"s": ("second", "seconds"), "A": ("ampere", "amperes")}
-"""Units that are read as such only behind a space: '1990s' and '5A' are something else."""
+_SPACED_UNITS = {"s": ("second", "seconds")}
+"""Units that are read as such only behind a space: '1990s' is something else."""
 _MONEY = {
     "$": ("dollar", "dollars", "cents"),
     "€": ("euro", "euros", "cents"),
@@ -117,7 +117,8 @@ _FRACTIONS = {
 }  # fmt: skip
 _GLYPHS = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4"}
 _NUMBERED = "Chapter|Part|Act|Volume|Section|War|Book|Phase|Stage|Type|Level|Article|Appendix|Figure|Scene|Title|Tier|Class|Mark"
-_ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+_SELDOM_LETTERED = frozenset(("Chapter", "Act", "Volume", "War", "Article", "Type"))
+_ROMAN = {"I": 1, "V": 5, "X": 10}
 
 
 def _address(match: re.Match[str]) -> str:
@@ -175,11 +176,19 @@ def _fraction(match: re.Match[str]) -> str:
 
 
 def _roman(match: re.Match[str]) -> str:
-    total = 0
-    values = [_ROMAN[c] for c in match.group(2)]
-    for n, value in enumerate(values):
-        total += -value if n + 1 < len(values) and values[n + 1] > value else value
-    return f"{match.group(1)} {total}"
+    """A numeral behind a word that is counted. A single letter is one only behind words that seldom have letters: not in 'Appendix C'."""
+    word, letters = match.groups()
+    if len(letters) == 1 and word not in _SELDOM_LETTERED:
+        return match.group()
+    values = [_ROMAN[c] for c in letters]
+    total = sum(-v if n + 1 < len(values) and values[n + 1] > v else v for n, v in enumerate(values))
+    return f"{word} {total}"
+
+
+def _range_en(match: re.Match[str]) -> str:
+    """From a smaller to a larger number; the other way round it is a score or a model ('3-2', '747-400')."""
+    low, high = (float(g.replace(",", "").rstrip("%.")) for g in match.groups())
+    return f"{match.group(1)} to {match.group(2)}" if low < high else match.group()
 
 
 def _short_en(match: re.Match[str]) -> str:
@@ -199,11 +208,11 @@ _ENGLISH: tuple[_Rule, ...] = (
     (_CLOCK, _clock_en),
     (re.compile(r"\b(1[0-2]|[1-9])\s?([ap])\.?m\b\.?", re.IGNORECASE), lambda m: f"{m.group(1)} {m.group(2).lower()}.m."),
     (re.compile(r"([$€£¥])\s?(\d[\d,]*)(\.\d+)?(?:\s?(k|K|mn|m|M|bn|B|T)\b|\s+(thousand|million|billion|trillion)\b)?"), _money_en),
-    (re.compile(rf"\b({_NUMBERED})\s+([IVXLC]+)\b"), _roman),
+    (re.compile(rf"\b({_NUMBERED})\s+(X{{0,3}}(?:IX|IV|V?I{{1,3}}|V|(?<=X)))(?![\w'])"), _roman),
     (re.compile(r"(?<![\d/])(?:(\d+)\s+)?(\d{1,3})/(\d{1,3})(?![\d/])"), _fraction),
     (re.compile(rf"({_NUMBER})\s?({_alternatives(_UNITS)})([²³23](?!\d))?(?![\w/°])"), _unit_en),
     (re.compile(rf"({_NUMBER})\s({_alternatives(_SPACED_UNITS)})([²³])?(?![\w/'])"), _unit_en),
-    (re.compile(rf"({_NUMBER})(k|M|bn|B)\b"), lambda m: f"{m.group(1)} {_SCALES[m.group(2)]}"),
+    (re.compile(r"(?<![\w.,])(\d{1,3}(?:\.\d+)?)(k|M|bn|B)\b"), lambda m: f"{m.group(1)} {_SCALES[m.group(2)]}"),
     (re.compile(r"(\d{2,}(?:\.\d+)?)K\b"), r"\1 thousand"),
     (re.compile(r"\b([248])K\b"), r"\1 K"),
     (re.compile(r"(\d+)\s?x\s?(?=\d)|(\d{3,})\s?×\s?(?=\d{3,})"), lambda m: f"{m.group(1) or m.group(2)} by "),
@@ -212,7 +221,7 @@ _ENGLISH: tuple[_Rule, ...] = (
     (re.compile(r"(\d+):(\d+)"), r"\1 to \2"),
     (_LONG, lambda m: " ".join(m.group())),
     (re.compile(r"(?<![\w.-])(\d[\d,.]*%?)\s?[–—]\s?(?=\d)"), r"\1 to "),
-    (re.compile(r"(?<![\w.-])(\d[\d,.]*%?)-(?=\d[\d,.]*(?![\d,.]*-\d))"), r"\1 to "),
+    (re.compile(r"(?<![\w.-])(\d[\d,]*(?:\.\d+)?%?)-(\d[\d,]*(?:\.\d+)?%?)(?![\w.,]*-?\d|-)"), _range_en),
     (re.compile(r"(?<=[\w)])\s+-\s+(?=\d)"), " minus "),
     (re.compile(r"(?:(?<=\s)|^)-(?=\d)"), "minus "),
     (re.compile(r"\b([a-z]{2,3})(?=²|\^2)"), lambda m: " ".join(m.group(1))),
