@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from materialize.export.axolotl import axolotl
+from materialize.export.compared import Kind, export_compared
 from materialize.export.hub import Hub
 from materialize.export.llamafactory import llamafactory
 from materialize.export.openai_jsonl import openai
@@ -61,6 +62,10 @@ def _sft(shape: Shape) -> Exporter:
     return lambda source, out, options, note: export_sft(shape, source, out, options, note)
 
 
+def _compared(kind: Kind) -> Exporter:
+    return lambda source, out, options, note: export_compared(kind, source, out, options, note)
+
+
 EXPORTERS: dict[tuple[ExportKind, Consumer], Exporter] = {
     (ExportKind.SFT, Consumer.TRL): _sft(Trl()),
     (ExportKind.SFT, Consumer.HF): _sft(Hub()),
@@ -68,6 +73,8 @@ EXPORTERS: dict[tuple[ExportKind, Consumer], Exporter] = {
     (ExportKind.SFT, Consumer.LLAMAFACTORY): _sft(llamafactory()),
     (ExportKind.SFT, Consumer.SWIFT): _sft(swift()),
     (ExportKind.SFT, Consumer.AXOLOTL): _sft(axolotl()),
+    (ExportKind.PREF, Consumer.TRL): _compared("pref"),
+    (ExportKind.KTO, Consumer.TRL): _compared("kto"),
 }
 """All exports of this release."""
 

@@ -115,8 +115,6 @@ def record_batch(items: Sequence[Conversation]) -> pa.RecordBatch:
     roles: list[str] = []
     contents: list[str] = []
     prompt_ends = [0]
-    calls: list[str] = []
-    call_ends = [0]
     tools: list[str] = []
     tool_ends = [0]
     for item in items:
@@ -124,25 +122,33 @@ def record_batch(items: Sequence[Conversation]) -> pa.RecordBatch:
             roles.append(role)
             contents.append(content)
         prompt_ends.append(len(roles))
-        calls.extend(c.as_json() for c in item.calls)
-        call_ends.append(len(calls))
         tools.extend(item.tools)
         tool_ends.append(len(tools))
     messages = pa.StructArray.from_arrays([pa.array(roles, _TEXT), pa.array(contents, _TEXT)], fields=list(_MESSAGE))
-    answers = pa.StructArray.from_arrays(
-        [pa.array(["assistant"] * len(items), _TEXT), pa.array([i.content for i in items], _TEXT), _json_lists(calls, call_ends)],
-        fields=list(_ANSWER),
-    )
     thinking = pa.array([THINKING_OFF["enable_thinking"]] * len(items), _BOOL)
     columns = [
         pa.ListArray.from_arrays(pa.array(prompt_ends, pa.int32()), messages, type=SCHEMA.field("prompt").type),
-        pa.ListArray.from_arrays(pa.array(range(len(items) + 1), pa.int32()), answers, type=SCHEMA.field("completion").type),
+        answers(items),
         _json_lists(tools, tool_ends),
         pa.StructArray.from_arrays([thinking], fields=list(_KWARGS)),
         *(pa.array([c.of(i.row) for i in items], c.type) for c in ROW_COLUMNS),
         pa.array([i.escaped for i in items], _BOOL),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def answers(items: Sequence[Conversation]) -> pa.ListArray:
+    """The assistant messages of conversations, each a list of one."""
+    calls: list[str] = []
+    ends = [0]
+    for item in items:
+        calls.extend(c.as_json() for c in item.calls)
+        ends.append(len(calls))
+    said = pa.StructArray.from_arrays(
+        [pa.array(["assistant"] * len(items), _TEXT), pa.array([i.content for i in items], _TEXT), _json_lists(calls, ends)],
+        fields=list(_ANSWER),
+    )
+    return pa.ListArray.from_arrays(pa.array(range(len(items) + 1), pa.int32()), said, type=SCHEMA.field("completion").type)
 
 
 def _json_lists(texts: list[str], ends: list[int]) -> pa.ListArray:

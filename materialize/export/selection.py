@@ -109,7 +109,7 @@ def select(source: Source, options: ExportOptions) -> Selection:
     taken: list[Key] = []
     seen: set[str] = set()
     for project, trajectory, index, example, split, role, kind, provenance, licence, verified, content in found:
-        rule = _rule_against(options, split, role, kind, provenance, licence, project, verified)
+        rule = rule_against(options, split, role, kind, provenance, licence, project, verified)
         if rule is None and project in tainted:
             rule = "contaminated"
         if rule is None and not seen.isdisjoint((example, content)):
@@ -147,9 +147,10 @@ def _has_scripts(connection: duckdb.DuckDBPyConnection) -> bool:
     return connection.execute("select 1 from information_schema.tables where table_name = 'storyboards'").fetchone() is not None
 
 
-def _rule_against(
+def rule_against(
     options: ExportOptions, split: str, role: str, kind: str, provenance: str, licence: str, project: str, verified: bool
 ) -> str | None:
+    """Why the filters, or the rule on held-out projects, leave an example out; None when they do not."""
     f = options.filters
     if split not in {s.value for s in TRAINING_SPLITS}:
         return "held_out"
