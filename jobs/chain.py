@@ -20,7 +20,7 @@ from jobs.config import WorkprintConfig
 from jobs.kinship import decided_split, materialize_settings
 from jobs.progress import EventLog
 from jobs.sources import SourceGroup, source_key
-from jobs.stages import STAGE_VERSIONS, Workshop, replay_settings, run_invert, run_materialize, run_replay, variants
+from jobs.stages import STAGE_VERSIONS, Workshop, replay_settings, run_invert, run_materialize, run_replay, tool_space, variants
 from materialize.splits import split_of
 from media.sandbox import open_sandbox
 from replay.suite import Retried
@@ -151,15 +151,15 @@ class Chain:
 
     def _replay(self, board: Storyboard, board_sha: str, variant: WorkprintConfig) -> str:
         """One trajectory; the digest of its artifact."""
-        settings = replay_settings(variant)
-        journal = self._lake.root / "journals" / stage_key("replay", STAGE_VERSIONS["replay"], digest_of(settings), (board_sha,))
+        settings, inputs = replay_settings(variant), (board_sha, tool_space())
+        journal = self._lake.root / "journals" / stage_key("replay", STAGE_VERSIONS["replay"], digest_of(settings), inputs)
         shop = Workshop(variant, self._lake.store, open_sandbox(variant.run.sandbox))
         many = len(variants(self._config)) > 1
         note = self._log.note(f"replay, seed {variant.replay.policy.seed}" if many else "replay")
         run_sha = self._stage(
             "replay",
             settings,
-            (board_sha,),
+            inputs,
             lambda: run_replay(shop, board, self._group.path, journal, digest_of(settings), note, self._got_over),
             Trajectory,
             scope=_seed_scope(self._group.key, variant.replay.policy.seed),

@@ -26,6 +26,7 @@ from repair.links import link
 from repair.plan_faults import FaultyPolicy
 from repair.registry import full_registry
 from replay.build_engines import build_engines
+from replay.contexts import prompts_digest
 from replay.engines import Engines
 from replay.episode import run_episode
 from replay.policies.base import Policy
@@ -108,6 +109,11 @@ def replay_digest(config: WorkprintConfig) -> str:
     return digest_of(replay_settings(config))
 
 
+def tool_space() -> str:
+    """Names the tools and prompts of this release: an input of every trajectory, because another one gives another trajectory."""
+    return digest_of([full_registry().digest(), prompts_digest()])
+
+
 def run_invert(shop: Workshop, item: SourceItem, path: Path, note: Note) -> Done[Storyboard] | Rejected:
     """Source to storyboard, with the codes by which near-duplicates of the source are found."""
     out = invert(item, path, shop.config.inversion, sandbox=shop.sandbox, store=shop.store, reader=_reader(), note=note)
@@ -144,14 +150,16 @@ def run_replay(
         suite = Suite(shop.store, SnapshotStore(shop.store), shop.sandbox, engines, config, Path(scratch), note)
         plan = FaultPlan(shop.config.repair.faults)
         calls = Journal(journal)
+        got_over: list[Retried] = []
         try:
             runtime = Runtime(task, registry, suite, journal=calls, fault_filter=plan)
+            got_over = runtime.retried
             policy = FaultyPolicy(_policy(shop, board), shop.config.repair.faults)
             trajectory = run_episode(runtime, policy, note, config_digest=config_digest, link=link)
         finally:
             calls.close()
-        for retried in runtime.retried:
-            on_retry(retried)
+            for retried in got_over:  # told also when a later fault ended the try
+                on_retry(retried)
     return trajectory_done(trajectory, shop.store)
 
 
