@@ -339,6 +339,7 @@ def run_one(project: Project, trial: int, per_run: int) -> dict[str, Any]:
         "needless": needless(done.trajectory, natural),
         "untainted": len(apart),
         "kept": sum(1 for k in apart if before[k] == after.get(k)),
+        "lost": [k for k in apart if before[k] != after.get(k)],
         "repairs": _repairs(done, timed),
         "faults": [
             {

@@ -4,7 +4,7 @@ Owns the definitions of localization, diagnosis, recovery and needless repair. P
 
 - *found*: the first inspection or blocker after the strike that shows a symptom of the fault on its subject.
 - *located*: that finding names the faulty artifact itself (the shot alone, where nothing faulty was made).
-- *diagnosed*: of all that was found on the subject then, the defect furthest upstream is the fault's first symptom.
+- *diagnosed*: the fault's first symptom was reported then, and of the faulty artifact nothing that the fault does not show by.
 - *recovered*: the film was delivered, nothing the fault shows by is open as an error, and its artifact is no part of the final state.
 - *needless*: a mend that made a product again for a defect that no injected fault explains.
 """
@@ -19,7 +19,6 @@ from repair.fault_kinds import KINDS, FaultKind
 from repair.findings import FILM
 from repair.inspect import open_defects
 from repair.plan_faults import plan_faults
-from repair.taxonomy import RANK
 from schemas.canonical import Sha256
 from schemas.state import ProductionState
 from schemas.trajectory import Call, InjectedFault, ObservationStatus, Outcome, Trajectory
@@ -62,9 +61,7 @@ def outcomes(run: Trajectory, final: ProductionState, broken_down: Iterable[Inje
             out.append(_refusal(run.calls, call.call_index, fault, delivered) if refused else _product(run, call, fault, final))
     for fault in broken_down:
         shown = any(fault.kind in c.model_dump_json() for c in run.calls)
-        out.append(
-            FaultOutcome(fault, _kind(fault).level, None, None, None, None, True, True, ("retry",), None, delivered and not shown)
-        )
+        out.append(FaultOutcome(fault, _kind(fault).level, None, None, None, None, True, True, ("retry",), None, delivered and not shown))
     return tuple(out)
 
 
@@ -173,8 +170,8 @@ def _product(run: Trajectory, struck: Call, fault: InjectedFault, final: Product
         if shown:
             found, code = call.call_index, shown[0].code.value
             located = artifact is None or any(d.artifact_sha256 == artifact for d in shown)
-            first = min(seen, key=lambda d: (d.severity != "error", RANK[d.code]))
-            diagnosed = first.code is kind.symptoms[0]
+            own = [d for d in seen if d.severity == "error" and d.artifact_sha256 == artifact and artifact is not None]
+            diagnosed = shown[0].code is kind.symptoms[0] and all(d.code in kind.symptoms for d in own)
             break
     links = [r for r in run.repairs if r.injected_fault == fault.fault_id]
     still = any(d.subject == subject and d.severity == "error" and d.code in kind.symptoms for d in open_defects(final))

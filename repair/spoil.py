@@ -107,6 +107,30 @@ def _graphic(filters: Callable[[Decoration], str], detail: str) -> Spoiler:
     return spoil
 
 
+SPILL = 1.35
+"""Enlarged so far, a line of text is this many times as wide as the picture."""
+
+
+def _overflow(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    """Enlarge the graphic around its widest line until that leaves the picture on both sides."""
+    graphic = state.shots[subject].decoration
+    if graphic is None:
+        return None
+    length = MEASURED.video(graphic.ref, env).duration_us
+    at = max(0, min(graphic.duration_us, length) - 150_000)
+    boxes = MEASURED.still(graphic.ref, at, max(graphic.width, graphic.height), env).boxes
+    if not boxes:
+        return None
+    widest = max(boxes, key=lambda b: b.width)
+    times = min(8.0, max(1.7, SPILL * graphic.width / max(1, widest.width)))
+    wide, high = (round(side * times / 2) * 2 for side in (graphic.width, graphic.height))
+    left = round((widest.x + widest.width / 2) * times - graphic.width / 2)
+    top = round((widest.y + widest.height / 2) * times - graphic.height / 2)
+    left, top = min(max(0, left), wide - graphic.width), min(max(0, top), high - graphic.height)
+    ref = _picture(graphic.ref, f"scale={wide}:{high},crop={graphic.width}:{graphic.height}:{left}:{top}", env)
+    return Spoiled(graphic.model_copy(update={"ref": ref}).model_dump(mode="json"), f"enlarged {times:.1f} times", (ref,))
+
+
 def _wrong_text(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
     """Have the template engine render other words and figures, and record them under the slots that were asked for."""
     graphic = state.shots[subject].decoration
@@ -249,9 +273,7 @@ SPOILERS: dict[str, Spoiler] = {
     "decoration_low_contrast": _graphic(
         lambda _: "lutyuv=y=24+(val-16)*0.06:u=128+(val-128)*0.06:v=128+(val-128)*0.06", "6 % of its contrast"
     ),
-    "decoration_overflow": _graphic(
-        lambda g: f"scale=iw*17/10:ih*17/10,crop={g.width}:{g.height}:(iw-{g.width})/2:(ih-{g.height})/2", "enlarged 1.7 times"
-    ),
+    "decoration_overflow": _overflow,
     "decoration_blank": _graphic(lambda _: "drawbox=c=0x141c32:t=fill", "one colour"),
     "music_silent": _music("volume=0", "volume 0"),
     "music_clipped": _music("volume=30dB", "30 dB over full scale"),

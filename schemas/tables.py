@@ -427,7 +427,7 @@ TABLES: tuple[TableSpec, ...] = (
             col("call_found", "int", "first call that shows a symptom", null="never found"),
             col("code", "text", "defect or blocker code it was found by", null="never found"),
             col("located", "bool", "the finding names the faulty artifact, or its shot where none was made"),
-            col("diagnosed", "bool", "the defect furthest upstream was the fault's own"),
+            col("diagnosed", "bool", "the fault's own defect was reported, and none of its artifact that it does not show by"),
             col("mends", "text_list", "mends tried for it, in order"),
             col("call_closed", "int", "call that confirmed the mend", null="none did"),
             col("recovered", "bool", "delivered, nothing of it open, and the faulty artifact gone"),
