@@ -7,7 +7,7 @@ PY := $(VENV)/bin/python
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-full test-hostile test-fault lint bench clean
+.PHONY: bench-repair help setup demo test test-full test-hostile test-fault lint bench clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -64,6 +64,10 @@ bench: setup ## the figures of BENCHMARKS.md
 	$(PY) bench/lake.py
 	$(PY) bench/inversion_speed.py "$$($(PY) -c 'from media.assets import asset; print(asset("demo-video"))')"
 	$(PY) bench/production.py --speech kokoro
+
+bench-repair: setup ## a thousand faults put in on purpose: found, told apart, mended; and the judge of graphics
+	$(PY) -m bench.recovery --faults 1000 --work $(VENV)/bench-repair
+	$(PY) -m bench.judge
 
 clean: ## remove what was built and downloaded into this folder
 	rm -rf $(VENV) node_modules demo

@@ -17,6 +17,7 @@ from repair.fault_kinds import EXECUTION_KINDS, INFRASTRUCTURE_KINDS, KINDS
 from repair.injection import draw_kinds
 from replay.suite import Suite
 from schemas.trajectory import Outcome
+from tests.conftest import ROOT
 from tests.repair.runs import Stored, stored_run
 
 GATE = ("render_black", "narration_silent", "narration_quiet", "delivery_shifted", "timeline_slot_short", "missing_argument", "time_out")
@@ -102,6 +103,18 @@ def test_causes_are_rows_and_link_to_their_repairs(stored: Stored, injected: lis
         assert link["call_found"] < link["call_mended"] < link["call_verified"]
         assert link["score_before"] < link["score_after"]
         assert link["artifact_after"] is not None
+
+
+@pytest.mark.slow
+def test_the_queries_of_the_docs_answer(stored: Stored, injected: list[dict[str, Any]]) -> None:
+    page = (ROOT / "docs" / "repair.md").read_text("utf-8")
+    mends, refusals = (q.strip().rstrip(";") for q in page.split("```sql")[1].split("```")[0].split(";\n\n"))
+    rows = ask(stored, mends)
+    assert {r["kind"] for r in rows} >= {"render_black", "narration_silent", "delivery_shifted", "timeline_slot_short"}
+    assert all(r["calls_spent"] >= 2 and r["score_after"] > r["score_before"] for r in rows if r["mend"] != "accept")
+    answered = ask(stored, refusals)
+    assert {r["code"] for r in answered} >= {"missing_argument"}
+    assert all(r["answered_by"] > r["failing_call"] for r in answered)
 
 
 @pytest.mark.slow
