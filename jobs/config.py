@@ -14,7 +14,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from inversion.config import InversionConfig
-from materialize.config import MaterializeConfig
+from materialize.config import GroupConfig, MaterializeConfig, RewardConfig
 from media.assets import ASSETS
 from repair.config import RepairConfig
 from replay.chat.config import EndpointLimits
@@ -90,6 +90,8 @@ class WorkprintConfig(Frozen):
     replay: ReplayConfig = ReplayConfig()
     repair: RepairConfig = RepairConfig()
     materialize: MaterializeConfig = MaterializeConfig()
+    groups: GroupConfig = GroupConfig()
+    rewards: RewardConfig = RewardConfig()
     run: RunConfig = RunConfig()
 
     def reaches_out(self) -> tuple[str, ...]:

@@ -10,7 +10,18 @@ import typer
 from jobs.cli.exits import Exit, print_json
 from jobs.cli.options import DEFAULT_LAKE, ConfigOption, JsonOption, LakeOption
 
-dataset = typer.Typer(no_args_is_help=True, help="Ask how varied the examples of a lake are, and whether splits leak into one another.")
+dataset = typer.Typer(
+    no_args_is_help=True,
+    help="""
+Ask how varied the examples of a lake are, and whether splits leak into one another.
+
+Examples:
+
+  workprint dataset variety --lake lake
+
+  workprint dataset leakage --lake lake
+""",
+)
 
 
 def register(app: typer.Typer) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.exits import Exit, print_json
-from jobs.cli.options import DEFAULT_LAKE, JsonOption, LakeOption
+from jobs.cli.options import DEFAULT_LAKE, ConfigOption, JsonOption, LakeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -17,11 +17,16 @@ def register(app: typer.Typer) -> None:
 
 def groups(
     lake: LakeOption = DEFAULT_LAKE,
+    config: ConfigOption = None,
     snapshot: Annotated[str | None, typer.Option(help="Only the decision made in this state (snapshot_before in table calls).")] = None,
     sample: Annotated[int, typer.Option(min=1, help="Number of decisions, chosen evenly over role, task and tool.")] = 8,
-    candidates: Annotated[int, typer.Option("-k", "--candidates", min=2, max=64, help="Outputs of one group.")] = 4,
+    candidates: Annotated[
+        int | None, typer.Option("-k", "--candidates", min=2, max=64, help="Outputs of one group; overrides the configuration.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the choice of decisions and of the alternatives.")] = 0,
-    paired: Annotated[int, typer.Option(min=1, max=16, help="Paired seeds of the frozen continuation.")] = 1,
+    paired: Annotated[
+        int | None, typer.Option(min=1, max=16, help="Number of paired seeds of the continuation; overrides the configuration.")
+    ] = None,
     role: Annotated[list[str] | None, typer.Option(help="Only this role; repeat for several.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -29,7 +34,8 @@ def groups(
 
     Every output starts from the same state and is continued by the same frozen policy with the same budget and seeds, in the settings of
     the recorded run. Candidates are the recorded output, legal alternatives of other seeds, and mistakes. Rows go into the tables groups
-    and candidates; a group whose rewards differ too little is queued. The same command again finds its groups known.
+    and candidates; a group whose rewards differ too little is queued. The same command again finds its groups known. Weights of the rewards
+    and the gate are in the sections 'rewards' and 'groups' of the configuration.
 
     Examples:
 
@@ -39,18 +45,20 @@ def groups(
 
     Exit status: 0 all good, 4 some decisions could not be executed for reasons of ours.
     """
+    from jobs.config import load_config
     from jobs.grouping import make_groups
     from jobs.single import printer
-    from materialize.config import GroupConfig, RewardConfig
 
-    config = GroupConfig(candidates=candidates, seeds=tuple(range(paired)))
+    settings = load_config(config)
+    changed = {"candidates": candidates, "seeds": None if paired is None else tuple(range(paired))}
+    wanted = settings.groups.model_copy(update={name: value for name, value in changed.items() if value is not None})
     found = make_groups(
         lake,
         snapshot=snapshot,
         sample=sample,
         seed=seed,
-        config=config,
-        rewards=RewardConfig(),
+        config=wanted,
+        rewards=settings.rewards,
         roles=tuple(role or ()),
         note=printer(quiet=as_json),
     )

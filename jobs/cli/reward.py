@@ -9,7 +9,16 @@ import typer
 from jobs.cli.exits import print_json
 from jobs.cli.options import DEFAULT_LAKE, JsonOption, LakeOption
 
-reward = typer.Typer(no_args_is_help=True, help="Ask where the reward of a candidate comes from.")
+reward = typer.Typer(
+    no_args_is_help=True,
+    help="""
+Ask where the reward of a candidate comes from.
+
+Examples:
+
+  workprint reward explain grp_1b2c3d4e5f60718293a4b5c6.0 --lake lake
+""",
+)
 
 
 def register(app: typer.Typer) -> None:

@@ -157,7 +157,8 @@ def _conversation(row: dict[str, Any], member: dict[str, Any]) -> Conversation:
 
 def _schema(kind: Kind) -> pa.Schema:
     """The SFT schema with what is compared in place of, or beside, the completion."""
-    fields, features = [], {}
+    fields: list[pa.Field] = []
+    features: dict[str, Any] = {}
     for field in SCHEMA:
         if field.name == "completion" and kind == "pref":
             fields += [pa.field("chosen", field.type), pa.field("rejected", field.type)]
