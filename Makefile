@@ -7,7 +7,7 @@ PY := $(VENV)/bin/python
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: bench-repair help setup demo test test-full test-hostile test-fault lint bench clean
+.PHONY: bench-repair help setup demo test test-full test-hostile test-fault lint bench bench-inversion clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ bench: setup ## the figures of BENCHMARKS.md
 bench-repair: setup ## a thousand faults put in on purpose: found, told apart, mended; and the judge of graphics
 	$(PY) -m bench.recovery --faults 1000 --work $(VENV)/bench-repair
 	$(PY) -m bench.judge
+
+bench-inversion: setup ## accuracy of inversion on 40 made films and real ones, beside other methods
+	$(PY) bench/inversion_accuracy.py $(if $(wildcard ../shared/media),--media ../shared/media)
 
 clean: ## remove what was built and downloaded into this folder
 	rm -rf $(VENV) node_modules demo
