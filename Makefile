@@ -60,6 +60,10 @@ lint: $(VENV)/.ready ## ruff, mypy --strict, import contracts
 
 bench: setup ## the figures of BENCHMARKS.md
 	$(PY) -m bench.runtime
+	$(PY) -m bench.runtime --real
+	$(PY) -m bench.snapshots
+	$(PY) -m bench.contexts
+	$(PY) -m bench.variety --faults
 	$(PY) bench/sandbox.py
 	$(PY) bench/lake.py
 	$(PY) bench/inversion_speed.py "$$($(PY) -c 'from media.assets import asset; print(asset("demo-video"))')"
