@@ -1,7 +1,8 @@
-"""Wall time of a whole inversion against the sum of its bare engines on the same file, in one run.
+"""Wall and processor time of a whole inversion against the sum of its bare engines on the same file, in one run.
 
 Bare engines: recognition alone (faster-whisper over the whole sound with its own voice activity, same model, beam and threads), one ffmpeg
-decode of the picture to nowhere, and OCR of one frame a shot. Prints a table; ``--json`` writes the figures.
+decode of the picture to nowhere, and OCR of one frame a shot. Prints a table; ``--json`` writes the figures. Wall times mean something on a
+quiet machine only: inversion uses both cores at once where the bare engines mostly use one, so other work hits it twice.
 
     python bench/inversion_speed.py VIDEO [--repeat 3] [--json FILE]
 """
