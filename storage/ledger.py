@@ -133,21 +133,34 @@ class Ledger:
         self.is_sqlite = url.startswith("sqlite")
         self._file = Path(sa.make_url(url).database or "") if self.is_sqlite else None
         self._folder = self._file.parent if self._file is not None else None
-        pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": -1}
-        if self._file is not None:
-            file = self._file
-            self._engine = sa.create_engine("sqlite://", creator=lambda: sqlite_file.connect(file), **pool)
-            sa.event.listen(self._engine, "begin", _sqlite_begin)
-        else:
-            try:
-                self._engine = sa.create_engine(url, pool_pre_ping=True, **pool)
-            except ImportError as error:
-                raise ConfigInvalid(
-                    "no_driver", f"the driver of the ledger is not installed: {error}", "install workprint[cluster]"
-                ) from error
+        self._url = url
+        self._engine = _ENGINES.get(self._identity()) or self._open_engine()
         _LEDGERS.add(self)
         with self._mapped():
             self._prepare(lake_id)
+        _remember(self._identity(), self._engine)
+
+    def _open_engine(self) -> sa.Engine:
+        pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": -1}
+        if self._file is not None:
+            file = self._file
+            engine = sa.create_engine("sqlite://", creator=lambda: sqlite_file.connect(file), **pool)
+            sa.event.listen(engine, "begin", _sqlite_begin)
+            return engine
+        try:
+            return sa.create_engine(self._url, pool_pre_ping=True, **pool)
+        except ImportError as error:
+            raise ConfigInvalid("no_driver", f"the driver of the ledger is not installed: {error}", "install workprint[cluster]") from error
+
+    def _identity(self) -> tuple[object, ...]:
+        """What tells this database from any other: all ledgers of one share an engine, its connection and its compiled statements."""
+        if self._file is None:
+            return (self._url,)
+        try:
+            s = self._file.stat()
+        except OSError:
+            return (self._url, "new", id(self))
+        return (self._url, s.st_dev, s.st_ino, sqlite_file.can_write(self._file))
 
     @property
     def is_read_only(self) -> bool:
@@ -161,11 +174,6 @@ class Ledger:
     def close(self) -> None:
         """Close the connection that is kept open; the next transaction opens another."""
         self._engine.dispose()
-
-    def _forget_connections(self) -> None:
-        """In a child process: leave the parent's connections alone, neither used nor closed."""
-        _INHERITED.append(self._engine.pool)
-        self._engine.dispose(close=False)
 
     def _prepare(self, lake_id: str | None) -> None:
         with self._engine.connect() as con:
@@ -209,7 +217,7 @@ class Ledger:
         """
         with self._mapped(), self._engine.connect() as con:
             options: dict[str, Any] = {"reading": True} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
-            yield con.execution_options(compiled_cache=_COMPILED, **options)
+            yield con.execution_options(**options)
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
@@ -222,7 +230,6 @@ class Ledger:
         self._latch.check()
         with self._mapped(), self._engine.connect() as con:
             durable.hit("ledger_begin", self._where)
-            con.execution_options(compiled_cache=_COMPILED)
             with con.begin() as transaction:
                 self._serialise(con)
                 yield con
@@ -235,13 +242,21 @@ class Ledger:
             yield
         except IntegrityError as error:
             if not _is_unique(error):
-                raise self._latch.trip(_fault(error, self._folder)) from error
+                raise self._broken(_fault(error, self._folder)) from error
             raise AlreadyDone("already_done", f"another worker committed the same work first: {error.orig}") from error
         except DBAPIError as error:
             fault = _fault(error, self._folder)
-            raise fault if fault.code == "ledger_busy" else self._latch.trip(fault) from error
+            raise fault if fault.code == "ledger_busy" else self._broken(fault) from error
         except OSError as error:
-            raise self._latch.trip(durable.fault_from(error, "writing the ledger")) from error
+            raise self._broken(durable.fault_from(error, "writing the ledger")) from error
+
+    def _broken(self, fault: StorageFault) -> StorageFault:
+        """Take no more writes, and leave the connection to nobody."""
+        for identity in [k for k, engine in _ENGINES.items() if engine is self._engine]:
+            del _ENGINES[identity]
+        with suppress(sa.exc.SQLAlchemyError):
+            self._engine.dispose()
+        return self._latch.trip(fault)
 
     @contextmanager
     def upkeep(self) -> Iterator[None]:
@@ -326,17 +341,25 @@ def _fault(error: DBAPIError, folder: Path | None) -> StorageFault:
     return StorageFault("ledger_failed", f"the ledger refused: {error.orig}", "check the device or the database server, then start again")
 
 
-_COMPILED: dict[Any, Any] = {}
-"""Statements as SQL text, for all ledgers of this process: compiling costs more than running most of them."""
+_ENGINES: dict[tuple[object, ...], sa.Engine] = {}
+_ENGINES_KEPT = 8
 
 _LEDGERS: weakref.WeakSet[Ledger] = weakref.WeakSet()
 _INHERITED: list[object] = []
 """Connections of a parent process: kept so that they are never closed here."""
 
 
+def _remember(identity: tuple[object, ...], engine: sa.Engine) -> None:
+    _ENGINES[identity] = engine
+    while len(_ENGINES) > _ENGINES_KEPT:
+        _ENGINES.pop(next(iter(_ENGINES))).dispose()
+
+
 def _after_fork() -> None:
-    for ledger in _LEDGERS:
-        ledger._forget_connections()
+    """In a child process: leave the parent's connections alone, neither used nor closed."""
+    for engine in {*_ENGINES.values(), *(ledger._engine for ledger in _LEDGERS)}:
+        _INHERITED.append(engine.pool)
+        engine.dispose(close=False)
 
 
 os.register_at_fork(after_in_child=_after_fork)

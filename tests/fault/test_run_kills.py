@@ -232,7 +232,7 @@ def _session_of(process: Path) -> int:
         return 0
 
 
-@pytest.mark.parametrize("kills", sizes(6, 200))
+@pytest.mark.parametrize("kills", sizes(4, 200))
 def test_a_cold_command_killed_again_and_again_ends_as_if_it_never_was(tmp_path: Path, kills: int, seed: int, tally: Tally) -> None:
     """The command itself, on sources that are refused: the sandbox, the chain, the ledger and the layout, from a cold start each time."""
     rng = random.Random(seed)  # noqa: S311
