@@ -54,7 +54,7 @@ def tally(request: pytest.FixtureRequest) -> Tally:
             return
         line = {
             "id": id,
-            "size": next((s for s in ("full", "gate") if s in request.node.name), "same"),
+            "size": next((s for s in ("full", "gate") if s in request.node.name.partition("[")[2]), "same"),
             "test": request.node.nodeid,
             "seed": request.config.getoption("--seed"),
             "counts": counts,

@@ -39,7 +39,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_loses_nothing_and_the_work_goes_on(small_disk: Path, tally: Tally) -> None:
     ballast = small_disk / "ballast"
-    ballast.write_bytes(b"\0" * (14 << 20))
+    ballast.write_bytes(b"\0" * (10 << 20))
     root = small_disk / "lake"
     lake = Lake(root)
     acknowledged = 0
