@@ -108,7 +108,7 @@ def test_causes_are_rows_and_link_to_their_repairs(stored: Stored, injected: lis
 @pytest.mark.slow
 def test_the_queries_of_the_docs_answer(stored: Stored, injected: list[dict[str, Any]]) -> None:
     page = (ROOT / "docs" / "repair.md").read_text("utf-8")
-    mends, refusals = (q.strip().rstrip(";") for q in page.split("```sql")[1].split("```")[0].split(";\n\n"))
+    mends, refusals = (part.split("```")[0].strip() for part in page.split("```sql")[1:])
     rows = ask(stored, mends)
     assert {r["kind"] for r in rows} >= {"render_black", "narration_silent", "delivery_shifted", "timeline_slot_short"}
     assert all(r["calls_spent"] >= 2 and r["score_after"] > r["score_before"] for r in rows if r["mend"] != "accept")
