@@ -7,12 +7,14 @@ Owns the decision; reads no pixels and no sound.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from inversion.salient import salient
+from inversion.transcript import is_wide
 from schemas.storyboard import Evidence, Spotlight, SpotlightKind, TextBox
 
 NARRATED_EVERY_US = 30_000_000
@@ -60,6 +62,12 @@ class _Page:
     def share(self, line: TextBox) -> float:
         """Height of a line against the frame: its height, in upright films what a wide film of that width would have for one."""
         return line.height / min(self.height, UPRIGHT * self.width)
+
+    def type_size(self, line: TextBox) -> float:
+        """How large the type of a line is, in shares of the frame: from its height, which descenders change, and from its width a letter,
+        which they do not."""
+        wide = sum(2 if is_wide(c) else 1 for c in line.text)
+        return math.sqrt(self.share(line) * 2 * line.width / max(1, wide) / min(self.height, UPRIGHT * self.width))
 
     def centre(self, line: TextBox) -> tuple[float, float]:
         return (line.x + line.width / 2) / self.width, (line.y + line.height / 2) / self.height
@@ -142,36 +150,69 @@ def _comparison(page: _Page) -> Spotlight | None:
         return None
     if abs(left[0].y - right[0].y) > 0.08 * page.height or any(_is_figure(t.text) for t in body):
         return None
-    return _screen(
-        SpotlightKind.COMPARISON,
-        {
-            "left_title": left[0].text,
-            "left_text": " ".join(t.text for t in left[1:]) or left[0].text,
-            "right_title": right[0].text,
-            "right_text": " ".join(t.text for t in right[1:]) or right[0].text,
-        },
-    )
+    slots: dict[str, str] = {}
+    for side, lines in (("left", left), ("right", right)):
+        head = [lines[0]]
+        while len(head) < len(lines) - 1 and page.type_size(lines[len(head)]) >= 0.78 * page.type_size(lines[0]):
+            head.append(lines[len(head)])
+        title = " ".join(t.text for t in head)
+        slots[f"{side}_title"], slots[f"{side}_text"] = title, " ".join(t.text for t in lines[len(head) :]) or title
+    return _screen(SpotlightKind.COMPARISON, slots)
 
 
 def _chart(page: _Page) -> Spotlight | None:
-    """At least three figures, each with a name in its row or its column."""
+    """At least three figures, each with a name in its row or its column; or rows of two figures, as of years and amounts."""
     figures = [t for t in page.lines if _is_figure(t.text)]
     names = [t for t in page.lines if not _is_figure(t.text)]
-    if len(figures) < 3 or len(names) < len(figures):
+    if len(figures) < 3:
         return None
-    pairs: list[tuple[str, str]] = []
+    pairs: list[tuple[TextBox, TextBox]] = []
     free = list(names)
-    for figure in figures[:4]:
-        best = min(free, key=lambda n: _off(page, n, figure))
-        if _off(page, best, figure) > 0.06:
-            return None
-        free.remove(best)
-        pairs.append((best.text, figure.text))
+    if len(names) <= 1 and len(figures) % 2 == 0:
+        pairs = _rows_of_two(page, figures) or _columns_of_two(page, figures)
+    elif len(names) >= len(figures):
+        for figure in figures[:4]:
+            best = min(free, key=lambda n: _off(page, n, figure))
+            if _off(page, best, figure) > 0.06:
+                return None
+            free.remove(best)
+            pairs.append((best, figure))
+    if len(pairs) < 3:
+        return None
+    if all(abs(page.centre(n)[1] - page.centre(pairs[0][0])[1]) < 0.06 for n, _ in pairs):
+        pairs.sort(key=lambda pair: pair[0].x)
     heading = next((t.text for t in free if t.y <= min(f.y for f in figures)), "")
-    slots = {"heading": heading or pairs[0][0]}
-    for n, (label, value) in enumerate(pairs, start=1):
-        slots[f"label{n}"], slots[f"value{n}"] = label, value
+    slots = {"heading": heading or pairs[0][0].text}
+    for n, (label, value) in enumerate(pairs[:4], start=1):
+        slots[f"label{n}"], slots[f"value{n}"] = label.text, value.text
     return _screen(SpotlightKind.CHART, slots)
+
+
+def _rows_of_two(page: _Page, figures: Sequence[TextBox]) -> list[tuple[TextBox, TextBox]]:
+    """Figures that stand in rows of two, the left ones under each other: (left, right) of each row; nothing where they do not."""
+    rows: list[list[TextBox]] = []
+    for box in sorted(figures, key=lambda t: (page.centre(t)[1], t.x)):
+        if rows and abs(page.centre(rows[-1][0])[1] - page.centre(box)[1]) < 0.03:
+            rows[-1].append(box)
+        else:
+            rows.append([box])
+    if any(len(row) != 2 for row in rows):
+        return []
+    pairs = [(min(row, key=lambda t: t.x), max(row, key=lambda t: t.x)) for row in rows]
+    edges = [left.x for left, _ in pairs]
+    return pairs if max(edges) - min(edges) < 0.05 * page.width else []
+
+
+def _columns_of_two(page: _Page, figures: Sequence[TextBox]) -> list[tuple[TextBox, TextBox]]:
+    """Figures over the figures of one bottom row: (lower, upper) of each column; nothing where they do not stand like that."""
+    bottom = max(page.centre(t)[1] for t in figures)
+    lower = [t for t in figures if bottom - page.centre(t)[1] < 0.03]
+    upper = [t for t in figures if t not in lower]
+    if len(lower) != len(upper):
+        return []
+    pairs = [(low, min(upper, key=lambda t: abs(page.centre(t)[0] - page.centre(low)[0]))) for low in lower]
+    apart = max(abs(page.centre(a)[0] - page.centre(b)[0]) for a, b in pairs)
+    return pairs if apart < 0.05 and len({id(b) for _, b in pairs}) == len(pairs) else []
 
 
 def _number(page: _Page) -> Spotlight | None:
@@ -192,7 +233,7 @@ def _list(page: _Page) -> Spotlight | None:
         edges = sorted(t.x for t in page.lines)
         edge = edges[len(edges) // 2]
         items = [t for t in page.lines if abs(t.x - edge) <= 0.02 * page.width]
-        top = max(page.lines, key=page.share)
+        top = max(page.lines, key=page.type_size)
         if top in items and top is page.lines[0] and len(items) > 3:
             items = items[1:]
         tall = [page.share(t) for t in items]
@@ -211,14 +252,14 @@ def _list(page: _Page) -> Spotlight | None:
 def _title(page: _Page) -> Spotlight | None:
     """A few large lines about the middle of the frame."""
     large = [t for t in page.lines if page.share(t) >= CARD_LINE]
-    if len(page.lines) > 4 or not 1 <= len(large) <= 3 or sum(len(t.text.split()) for t in large) > 14:
+    if len(page.lines) > 4 or not large or sum(len(t.text.split()) for t in large) > 14:
         return None
     if not any(0.15 <= page.centre(t)[1] <= 0.8 and 0.2 <= page.centre(t)[0] <= 0.8 for t in large):
         return None
     if sum(c.isalpha() for t in large for c in t.text) < 2:
         return None  # a number painted on a thing
-    tallest = max(page.share(t) for t in large)
-    main = [t for t in large if page.share(t) >= 0.7 * tallest]
+    largest = max(page.type_size(t) for t in large)
+    main = [t for t in large if page.type_size(t) >= 0.75 * largest]
     small = [t.text for t in page.lines if t not in main]
     return _screen(SpotlightKind.TITLE, {"title": " ".join(t.text for t in main), "subtitle": " ".join(small)})
 

@@ -50,6 +50,44 @@ CARDS = [
 ]  # fmt: skip
 
 
+YEARS = {
+    "heading": "Price of one ream",
+    "label1": "1750",
+    "value1": "21",
+    "label2": "1800",
+    "value2": "26",
+    "label3": "1850",
+    "value3": "9",
+}
+LAYOUTS = [
+    ("columns of figures", SpotlightKind.CHART,
+     {"heading": "Clear nights", "label1": "Spring", "value1": "24", "label2": "Summer", "value2": "31", "label3": "Frost", "value3": "12"},
+     (line("Clear nights", 100, 60, 60), line("24", 200, 300, 40), line("31", 500, 240, 40), line("12", 800, 400, 40),
+      line("Spring", 160, 560, 40), line("Summer", 460, 560, 40), line("Frost", 760, 560, 40))),
+    ("years in rows", SpotlightKind.CHART, YEARS,
+     (line("Price of one ream", 100, 60, 60), line("1750", 100, 200, 40), line("21", 600, 200, 40), line("1800", 100, 300, 40),
+      line("26", 700, 300, 40), line("1850", 100, 400, 40), line("9", 500, 400, 40))),
+    ("years in columns", SpotlightKind.CHART, YEARS,
+     (line("Price of one ream", 100, 60, 60), line("1750", 160, 560, 40), line("1800", 460, 560, 40), line("1850", 760, 560, 40),
+      line("21", 180, 300, 40), line("26", 480, 240, 40), line("9", 790, 420, 40))),
+    ("a heading of two lines", SpotlightKind.COMPARISON,
+     {"left_title": "By eye alone", "left_text": "One star", "right_title": "By camera", "right_text": "Thousands"},
+     (line("By eye", 80, 200, 60), line("alone", 80, 270, 54), line("One star", 80, 350, 40), line("By", 700, 200, 60),
+      line("camera", 700, 270, 50), line("Thousands", 700, 350, 40))),
+    ("a title and subtitle of two lines", SpotlightKind.TITLE,
+     {"title": "Watching the Sky", "subtitle": "A small observatory and its people"},
+     (line("Watching the", 80, 200, 100), line("Sky", 80, 310, 100), line("A small observatory and its", 80, 430, 44),
+      line("people", 80, 490, 44))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "slots", "lines"), [c[1:] for c in LAYOUTS], ids=[c[0] for c in LAYOUTS])
+def test_other_layouts_are_read_too(kind: SpotlightKind, slots: dict[str, str], lines: tuple[TextBox, ...]) -> None:
+    found = on_screen(seen(*lines))
+    assert found is not None
+    assert (found.kind, found.slots) == (kind, slots)
+
+
 def test_type_on_an_upright_film_is_measured_by_its_width() -> None:
     frame = KeyFrame(at_us=0, sha256="0" * 64, width=270, height=480)
     lines = (line("Clean Water", 70, 160, 22), line("Pipes under an old city", 60, 200, 12))
