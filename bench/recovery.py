@@ -47,7 +47,7 @@ from replay.runtime import Runtime
 from replay.speech import FliteSpeech
 from replay.suite import Suite
 from replay.task import build_task
-from schemas.errors import ConfigInvalid
+from schemas.errors import ConfigInvalid, PipelineError
 from schemas.media import SourceItem
 from schemas.stage import Rejected
 from schemas.storyboard import Storyboard
@@ -321,6 +321,8 @@ def run_one(project: Project, trial: int, per_run: int) -> dict[str, Any]:
         done = inject(base, FaultConfig(count=per_run, seed=trial), timed, full_registry(), project.suite)
     except ConfigInvalid as error:
         return {**record, "skipped": error.code}
+    except PipelineError as error:
+        return {**record, "failed": error.code}
     load = project.suite.snapshots.load
     final, healthy = load(done.trajectory.last_snapshot), load(base.last_snapshot)
     natural = {(d.subject, d.code) for d in open_defects(healthy)} | {
@@ -381,6 +383,7 @@ def _repairs(done: Injected, timed: Timed) -> list[dict[str, Any]]:
 
 def table(runs: list[dict[str, Any]]) -> str:
     """The Markdown tables."""
+    failed = sum("failed" in r for r in runs)
     runs = [r for r in runs if "faults" in r]
     faults = [f for r in runs for f in r["faults"]]
     by_kind: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -402,7 +405,7 @@ def table(runs: list[dict[str, Any]]) -> str:
         f"| found; on the right shot and artifact | {share(faults, 'found')}; {share(faults, 'located')} |",
         f"| cause told right | {share(faults, 'diagnosed')} |",
         f"| needless repairs, of all mends | {sum(r['needless'] for r in runs)} of {mends} |",
-        f"| films delivered | {share(runs, 'delivered')} |",
+        f"| films delivered; runs that broke down for reasons of ours | {share(runs, 'delivered')}; {failed} |",
         f"| untainted artifacts kept | {sum(r['kept'] for r in runs)} of {sum(r['untainted'] for r in runs)} |",
         f"| calls a mend (repair, remaking, verification) | {sum(o['calls'] for o in rounds) / max(1, mends):.2f} |",
         f"| seconds a mend | {seconds:.2f} (median of a round {median([o['s'] for o in rounds] or [0]):.2f}) |",

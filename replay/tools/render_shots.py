@@ -20,7 +20,7 @@ from schemas.artifact import ArtifactKind, ArtifactRef
 from schemas.blocker import Blocker, BlockerCode
 from schemas.contract import ContentRequest, Fact, ToolContract
 from schemas.errors import ToolFailed
-from schemas.state import ProductionState, Render
+from schemas.state import Decoration, ProductionState, Render
 
 WORKERS = 2
 """Shots rendered at once. Each has one encoder thread, so that the bytes do not depend on this number."""
@@ -127,20 +127,25 @@ def _render(state: ProductionState, sid: str, env: ToolEnv) -> Render:
             workdir=folder,
         )
         ref = env.store.put_file(folder / "shot.mp4", ArtifactKind.RENDER, "video/mp4")
-        _verify(sid, ref, frames, canvas, source, env)
+        _verify(sid, ref, frames, canvas, source, decoration, env)
         env.store.remember(key, ref)
     else:
-        _verify(sid, ref, frames, canvas, source, env)
+        _verify(sid, ref, frames, canvas, source, decoration, env)
     return Render(ref=ref, frames=frames, inputs_digest=digest)
 
 
-def _verify(sid: str, ref: ArtifactRef, frames: int, canvas: Canvas, source: VideoMeasure, env: ToolEnv) -> None:
+def _verify(
+    sid: str, ref: ArtifactRef, frames: int, canvas: Canvas, source: VideoMeasure, decoration: Decoration | None, env: ToolEnv
+) -> None:
     m = measured_video(ref, env.store, env.sandbox)
     if (m.frames, m.width, m.height) != (frames, canvas.width, canvas.height):
         raise ToolFailed(
             "render_wrong",
             f"the render of {sid} has {m.frames} frames of {m.width}x{m.height}; expected {frames} of {canvas.width}x{canvas.height}",
         )
+    is_card = decoration is not None and decoration.placement == "full_frame"
+    if is_card and decoration is not None and measured_video(decoration.ref, env.store, env.sandbox).black_share > MAX_BLACK:
+        return  # a black card gives a black picture: that is for an inspection to find, not for a retry to mend
     if m.black_share > MAX_BLACK and source.black_share <= MAX_BLACK:
         raise ToolFailed("render_black", f"{m.black_share:.0%} of the render of {sid} is black, {source.black_share:.0%} of its clip")
 
