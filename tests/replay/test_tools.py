@@ -496,6 +496,16 @@ def test_a_manifest_that_does_not_fit_the_bytes_is_found_out(
     assert code in {p.code for p in judge(Manifest.model_validate_json((folder / MANIFEST).read_bytes()), seen)}
 
 
+@pytest.mark.parametrize(("longer_us", "found"), [(21_000, False), (-16_000, False), (22_000, True), (-17_000, True)])
+def test_a_filled_block_of_sound_is_no_drift_however_short_a_frame_is(
+    delivered: tuple[ProductionState, Product], studio: Studio, tmp_path: Path, seen: Seen, longer_us: int, found: bool
+) -> None:
+    folder = export(delivered[0], studio, tmp_path)
+    _edit(folder, picture__frame_rate={"num": 60, "den": 1})
+    other = replace(seen, audio=replace(seen.audio, duration_us=seen.video.duration_us + longer_us))
+    assert ("drift" in {p.code for p in judge(Manifest.model_validate_json((folder / MANIFEST).read_bytes()), other)}) is found
+
+
 @pytest.mark.parametrize("data", [b"no film at all, only words", b"#EXTM3U\nfile:///etc/passwd\n", b"ffconcat version 1.0\nfile secret\n"])
 def test_bytes_that_are_no_film_are_named(studio: Studio, delivered: tuple[ProductionState, Product], tmp_path: Path, data: bytes) -> None:
     folder = export(delivered[0], studio, tmp_path)
