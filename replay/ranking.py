@@ -16,8 +16,9 @@ from replay.engines import Embedder
 from replay.lexical import Bm25
 from schemas.state import PoolClip
 
-MEANING, WORDS, LENGTH = 0.4, 0.4, 0.2
-"""Weights of likeness in meaning, in words, and of length; they add up to 1."""
+MEANING, WORDS, LENGTH = 0.5, 0.3, 0.2
+"""Weights of likeness in meaning, in words, and of length; they add up to 1. Best of nine on the films of bench/retrieval.py, few as they
+are; without words hit@1 falls by 3 to 7 points, with words alone by 3 to 10."""
 SEEN = 0.4
 """With an image-text model, the share of the likeness that is the picture's; the texts' parts share the rest."""
 USED_NEAR, USED_FAR = 1.0, 0.35
