@@ -20,6 +20,7 @@ from inversion.cuts import Rules, find_cuts
 from inversion.figures import Figures
 from inversion.gradual import Gradual, find_dissolves, find_fades
 from inversion.reel import Reel
+from inversion.slides import find_slides
 from media.command import Sandbox
 from media.frames import stream_frames
 from schemas.media import MediaInfo
@@ -165,8 +166,11 @@ class _Spotter:
         fades = find_fades(reel, times, pace, sorted(known), film_end, self._rules)
         known = {f: m for f, m in known.items() if f not in fades.spent}
         walls = sorted([*known, *(edge for stretch in fades.taken for edge in stretch)])
+        slides = find_slides(reel, self._decided, until, pace, walls, self._rules)
         dissolves = find_dissolves(reel, self._decided, until, pace, walls, self._rules)
-        free = [d for d in dissolves if not any(start < d.end and d.start < end for start, end in fades.taken)]
+        taken = [*fades.taken, *((s.start, s.end) for s in slides)]
+        free = [d for d in dissolves if not any(start < d.end and d.start < end for start, end in taken)]
+        free += [s for s in slides if not any(start < s.end and s.start < end for start, end in fades.taken)]
         self._spent |= fades.spent
         self._cuts |= {f: m for f, m in known.items() if self._decided <= f < until}
         self._gradual += [g for g in fades.fades if self._decided <= g.at < until] + free
