@@ -32,6 +32,7 @@ TESTS = {
     "R16": ("SIGKILL during garbage collection", "100 kills, 0 referenced objects removed"),
     "R17": ("a clock that jumps", "0 changed digests, order by version"),
     "R18": ("children that will not end", "ended within 2 s of the limit, 0 left"),
+    "nodes": ("one of three Ray nodes dies in a run", "exactly the rows of an unharmed run"),
     "R19": ("readers during commits", "300 commits, 4 readers: 0 partial versions, 0 lock errors"),
     "writers": ("processes that commit at once, SQLite ledger", "4 x 200 and 16 x 100, nothing lost"),
     "writers on Postgres": ("processes that commit at once, Postgres ledger", "4 x 200 and 16 x 100, nothing lost"),
@@ -42,7 +43,7 @@ HEAD = """# Reliability
 What the fault tests counted, written by `python -m tests.fault.report` from the file that the tests themselves wrote; not edited by hand.
 
 ```
-make test-fault                                            # the targets, about half an hour on two quiet cores
+make test-fault                                            # the sizes of the targets; takes long on few cores
 .venv/bin/python -m pytest tests/fault -m "not full"       # what CI runs, with smaller counts
 ```
 
