@@ -60,7 +60,7 @@ def tally(request: pytest.FixtureRequest) -> Tally:
             "counts": counts,
             "wall_s": round(time.monotonic() - began, 1),
             "date": time.strftime("%Y-%m-%d", time.gmtime()),
-            "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.release().partition("-")[0]}",
+            "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.release().partition('-')[0]}",
             "load": round(os.getloadavg()[0], 1),
             "versions": {"python": platform.python_version()} | {n: version(n) for n in ("duckdb", "pyarrow", "ray", "sqlalchemy")},
         }
