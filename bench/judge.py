@@ -1,6 +1,6 @@
 """Precision and recall of the embedded judge over spotlight renders, against faults put into real graphics.
 
-    python -m bench.judge [--height 720 180] [--json FILE]
+    python -m bench.judge [--height 720 180] [--texts short long] [--json FILE]
 
 Every template of the pack is filled with short and long texts and rendered by the production tool; each healthy graphic and each spoiled
 one (other words, almost no contrast, enlarged, one colour) is judged as an inspection judges it. A graphic counts as flagged when the
@@ -85,7 +85,7 @@ def film(template: Template, height: int) -> ProductionState:
     return apply(initial(task), changes)
 
 
-def judged(height: int) -> list[dict[str, Any]]:
+def judged(height: int, texts: tuple[str, ...] = ("short", "long")) -> list[dict[str, Any]]:
     """One record a graphic: template, fault, codes that were reported as errors, score."""
     sandbox = open_sandbox()
     config = ReplayConfig.model_validate(
@@ -105,7 +105,7 @@ def judged(height: int) -> list[dict[str, Any]]:
             return ToolEnv(store, sandbox, engines, config, Path(root) / str(folder))
 
         for number, (name, template) in enumerate(sorted(engines.templates.items())):
-            for long in (False, True):
+            for long in (t == "long" for t in texts):
                 state = film(template, height)
                 fill = {"fills": [{"shot_id": SHOT, "template": name, "slots": filled(template, number, long)}]}
                 if decorate.accept(state, {"shots": "all"}, (), fill):
@@ -159,9 +159,10 @@ def main() -> None:
     """Run the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--height", type=int, nargs="+", default=[720, 180])
+    parser.add_argument("--texts", choices=("short", "long"), nargs="+", default=["short", "long"])
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    rows = [r for height in args.height for r in judged(height)]
+    rows = [r for height in args.height for r in judged(height, tuple(args.texts))]
     print(table(rows))
     if args.json is not None:
         args.json.write_text(json.dumps(rows, indent=1))

@@ -63,6 +63,19 @@ def test_a_fault_shows_as_its_defect_and_only_there(studio: Studio, stitched: Pr
     assert errors(findings), "an injected fault is severe enough to be mended"
 
 
+def test_a_black_card_is_rendered_as_it_is_and_found(studio: Studio) -> None:
+    made = SPOILERS["decoration_low_contrast"](studio.state, SPOTLIGHT, studio.env)
+    shot = studio.state.shots[SPOTLIGHT]
+    assert made is not None
+    assert shot.narration is not None
+    card = {**made.value, "placement": "full_frame", "duration_us": 60_000_000}
+    state = studio.do(apply(studio.state, [shot_change(SPOTLIGHT, "decoration", card)]), "render_shots", {"shots": SPOTLIGHT})
+    render = state.shots[SPOTLIGHT].render
+    assert render is not None
+    assert MEASURED.video(render.ref, studio.env).black_share > 0.9
+    assert errors(examine(state, ALL, studio.env).findings) == {(SPOTLIGHT, Code.SPOTLIGHT_LOW_CONTRAST)}
+
+
 def test_a_finding_names_the_faulty_artifact(studio: Studio) -> None:
     state = spoiled(studio, "render_black")
     (finding,) = examine(state, ALL, studio.env).findings
