@@ -88,13 +88,17 @@ def main(root: Path, limit: int) -> None:
                 "films": [f.name for f in films],
                 "pairs_of_copies": len(copies),
                 "found": len(copies & found),
+                "missed": sorted(copies - found),
                 "pairs_of_strangers": len(strangers),
                 "taken_for_copies": sorted(found - copies),
                 "least_of_copies": {
                     "picture": round(min(p for p, _ in worst.values()), 2),
                     "sound": round(min(s for _, s in worst.values()), 2),
                 },
-                "most_of_strangers": {"picture": max(c[0] for c in closest), "sound": max(c[1] for c in closest)},
+                "most_of_strangers": {
+                    "picture": max((c[0] for c in closest), default=0.0),
+                    "sound": max((c[1] for c in closest), default=0.0),
+                },
                 "wall_s": round(time.monotonic() - started, 1),
             }
         )

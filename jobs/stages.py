@@ -14,8 +14,10 @@ from evaluation.quality import rule_quality
 from inversion.invert import invert
 from jobs import models
 from jobs.config import WorkprintConfig
+from materialize.distillation import distillation_rows
 from materialize.examples import materialize
 from materialize.rows import example_rows, trajectory_rows
+from materialize.splits import split_of
 from materialize.tokens import open_counter
 from media.command import Sandbox
 from media.ocr import RapidReader
@@ -52,7 +54,7 @@ from storage.snapshots import SnapshotStore
 
 Note = Callable[[str], None]
 
-STAGE_VERSIONS = {"intake": 1, "invert": 2, "replay": 1, "materialize": 2}
+STAGE_VERSIONS = {"intake": 1, "invert": 2, "replay": 1, "materialize": 3}
 """Raise one when the same input may give another output."""
 
 
@@ -191,8 +193,10 @@ def run_materialize(
         known = frozenset(e.example_id for e in examples)
         examples += materialize(run, board, shop.store, snapshots, config, counter, split=split, known=known).output
     note(f"{len(examples)} examples")
-    contexts = tuple(dict.fromkeys(e.context_sha256 for e in examples))
-    return Done(tuple(examples), {"examples": example_rows(examples)}, contexts)
+    chosen = split or split_of(board.project_id, config)
+    turns = [row for run in runs for row in distillation_rows(run, board, shop.store, chosen)]
+    contexts = dict.fromkeys([*(e.context_sha256 for e in examples), *(row["context_sha256"] for row in turns)])
+    return Done(tuple(examples), {"examples": example_rows(examples), "distillation": turns}, tuple(contexts))
 
 
 def _policy(shop: Workshop, board: Storyboard) -> Policy:

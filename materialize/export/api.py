@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from materialize.export.axolotl import axolotl
 from materialize.export.compared import Kind, export_compared
+from materialize.export.distilled import export_distilled
 from materialize.export.hub import Hub
 from materialize.export.llamafactory import llamafactory
 from materialize.export.openai_jsonl import openai
@@ -75,6 +76,7 @@ EXPORTERS: dict[tuple[ExportKind, Consumer], Exporter] = {
     (ExportKind.SFT, Consumer.AXOLOTL): _sft(axolotl()),
     (ExportKind.PREF, Consumer.TRL): _compared("pref"),
     (ExportKind.KTO, Consumer.TRL): _compared("kto"),
+    (ExportKind.OPD, Consumer.TRL): export_distilled,
 }
 """All exports of this release."""
 

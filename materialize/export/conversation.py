@@ -52,7 +52,7 @@ def conversation(row: dict[str, Any]) -> Conversation:
     Raises:
         BadText: a trainer would read the row otherwise than it was recorded.
     """
-    prompt, escaped = _prompt(row["prompt_json"])
+    prompt, escaped = prompt_of(row["prompt_json"])
     completion = read_json(row["completion_json"], "completion")
     content = completion["content"] or ""
     refuse_control(content, "the completion")
@@ -66,10 +66,15 @@ def conversation(row: dict[str, Any]) -> Conversation:
         calls.append(ToolCall(call["id"], call["function"]["name"], arguments))
     if not content and not calls:
         raise BadText("empty_completion", "there is nothing to train on")
-    return Conversation(prompt, content, tuple(calls), _tools(row["tools_json"]), escaped, row)
+    return Conversation(prompt, content, tuple(calls), tools_of(row["tools_json"]), escaped, row)
 
 
-def _prompt(text: str) -> tuple[tuple[tuple[str, str], ...], bool]:
+def prompt_of(text: str) -> tuple[tuple[tuple[str, str], ...], bool]:
+    """(role, content) of a prompt's messages with control tokens made harmless, and whether there were any.
+
+    Raises:
+        BadText: a trainer would read it otherwise than it was recorded.
+    """
     try:
         messages = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -90,7 +95,12 @@ def _prompt(text: str) -> tuple[tuple[tuple[str, str], ...], bool]:
 
 
 @lru_cache(maxsize=64)
-def _tools(text: str) -> tuple[str, ...]:
+def tools_of(text: str) -> tuple[str, ...]:
+    """Exact JSON text of each tool schema.
+
+    Raises:
+        BadText: they hold control tokens or are no JSON.
+    """
     tools = read_json(text, "the tool schemas")
     refuse_control(text, "the tool schemas")
     return tuple(orjson.dumps(tool).decode() for tool in tools)

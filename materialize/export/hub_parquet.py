@@ -112,29 +112,40 @@ _SMALL = ["source_project", "trajectory_id", "role", "kind", "provenance", "lice
 
 def record_batch(items: Sequence[Conversation]) -> pa.RecordBatch:
     """Conversations as one Arrow batch of :data:`SCHEMA`."""
-    roles: list[str] = []
-    contents: list[str] = []
-    prompt_ends = [0]
-    tools: list[str] = []
-    tool_ends = [0]
-    for item in items:
-        for role, content in item.prompt:
-            roles.append(role)
-            contents.append(content)
-        prompt_ends.append(len(roles))
-        tools.extend(item.tools)
-        tool_ends.append(len(tools))
-    messages = pa.StructArray.from_arrays([pa.array(roles, _TEXT), pa.array(contents, _TEXT)], fields=list(_MESSAGE))
     thinking = pa.array([THINKING_OFF["enable_thinking"]] * len(items), _BOOL)
     columns = [
-        pa.ListArray.from_arrays(pa.array(prompt_ends, pa.int32()), messages, type=SCHEMA.field("prompt").type),
+        messages([i.prompt for i in items]),
         answers(items),
-        _json_lists(tools, tool_ends),
+        tool_lists([i.tools for i in items]),
         pa.StructArray.from_arrays([thinking], fields=list(_KWARGS)),
         *(pa.array([c.of(i.row) for i in items], c.type) for c in ROW_COLUMNS),
         pa.array([i.escaped for i in items], _BOOL),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def messages(prompts: Sequence[Sequence[tuple[str, str]]]) -> pa.ListArray:
+    """Prompts as lists of messages."""
+    roles: list[str] = []
+    contents: list[str] = []
+    ends = [0]
+    for prompt in prompts:
+        for role, content in prompt:
+            roles.append(role)
+            contents.append(content)
+        ends.append(len(roles))
+    said = pa.StructArray.from_arrays([pa.array(roles, _TEXT), pa.array(contents, _TEXT)], fields=list(_MESSAGE))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), said, type=SCHEMA.field("prompt").type)
+
+
+def tool_lists(tools: Sequence[Sequence[str]]) -> pa.ListArray:
+    """Tool schemas of rows, each as exact text; null for none."""
+    texts: list[str] = []
+    ends = [0]
+    for row in tools:
+        texts.extend(row)
+        ends.append(len(texts))
+    return _json_lists(texts, ends)
 
 
 def answers(items: Sequence[Conversation]) -> pa.ListArray:
