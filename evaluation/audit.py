@@ -29,11 +29,13 @@ from replay.engines import Engines
 from replay.registry import Registry
 from replay.runtime import Runtime
 from replay.suite import Suite
+from replay.tool import Product, Refusal, ToolEnv
 from schemas.artifact import ArtifactKind
 from schemas.canonical import Sha256, digest_of
 from schemas.contract import Role
 from schemas.errors import ConfigInvalid, PipelineError
-from schemas.trajectory import Call, Outcome, Provenance, Trajectory
+from schemas.state import ProductionState
+from schemas.trajectory import Call, InjectedFault, Outcome, Provenance, Trajectory
 from storage.artifacts import ArtifactStore
 from storage.lake import Lake
 from storage.reach import reachable
@@ -236,7 +238,22 @@ def _runtime(
     work = scratch / "work"
     work.mkdir()
     suite = Suite(copy, snapshots, sandbox, engines or build_engines(settings.replay, sandbox), settings.replay, work)
-    return Runtime(trajectory.first_snapshot, then, suite, budget=trajectory.budget, fault_filter=FaultPlan(settings.repair.faults))
+    faults = _RecordedFaults(settings.repair, trajectory)
+    return Runtime(trajectory.first_snapshot, then, suite, budget=trajectory.budget, fault_filter=faults)
+
+
+class _RecordedFaults:
+    """A fault filter that strikes in the calls where the recording has faults, and nowhere else: a run may have begun without any, or have
+    been given settings whose faults it never used."""
+
+    def __init__(self, repair: RepairConfig, trajectory: Trajectory) -> None:
+        self._plan = FaultPlan(repair.faults)
+        self._struck = {c.call_index for c in trajectory.calls if c.faults}
+
+    def __call__(
+        self, call_index: int, tool: str, product: Product, env: ToolEnv, state: ProductionState
+    ) -> tuple[Product | Refusal, tuple[InjectedFault, ...]]:
+        return self._plan(call_index, tool, product, env, state) if call_index in self._struck else (product, ())
 
 
 def _offered(trajectory: Trajectory, store: ArtifactStore) -> list[str] | None:

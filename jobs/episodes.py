@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.config import WorkprintConfig
-from jobs.stages import Workshop, trajectory_done
+from jobs.stages import Workshop, replay_settings, trajectory_done
 from media.sandbox import open_sandbox
 from repair.links import link
 from repair.registry import full_registry
@@ -83,6 +83,7 @@ def open_episode(shop: Workshop, start: Start, config_digest: Sha256, *, budget:
     Raises:
         ConfigInvalid, SchemaMismatch, StorageFault: as :class:`replay.runtime.Runtime`.
     """
+    shop.store.put_json(replay_settings(shop.config), ArtifactKind.OTHER)  # named by config_digest: an audit reads it back
     with tempfile.TemporaryDirectory(prefix="workprint-") as scratch:
         suite = Suite(shop.store, SnapshotStore(shop.store), shop.sandbox, shop.engines, shop.config.replay, Path(scratch))
         yield Episode(Runtime(start.state, full_registry(), suite, budget=budget, history=start.history), config_digest)

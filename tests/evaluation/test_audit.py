@@ -9,12 +9,24 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from evaluation.audit import Audited, AuditReport, Difference, Settings, audit_all, audit_lake, audit_trajectory, sampled
+from evaluation.audit import (
+    Audited,
+    AuditReport,
+    Difference,
+    Settings,
+    _RecordedFaults,
+    audit_all,
+    audit_lake,
+    audit_trajectory,
+    sampled,
+)
 from jobs.cli import app
 from jobs.stages import trajectory_done
 from media.command import Sandbox
 from media.sandbox import open_sandbox
+from repair.faults import FaultPlan
 from replay.registry import Registry
+from replay.tool import Product
 from replay.tools.search_music import SearchMusic
 from schemas.artifact import ArtifactKind
 from schemas.errors import ConfigInvalid, EngineMissing
@@ -82,6 +94,16 @@ def test_neural_speech_and_graphics_execute_again_as_recorded(tmp_path: Path) ->
     report = audit_lake(made.lake, open_sandbox(), seed=1)
     assert report.passed, report.as_json()
     assert any(c.tool == "decorate_spotlights" and c.artifacts for c in made.trajectory.calls)
+
+
+def test_faults_strike_only_in_the_calls_that_recorded_some(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(FaultPlan, "__call__", lambda _self, index, _tool, product, *_: (asked.append(index), (product, ()))[1])
+    recorded, product = _RecordedFaults(made.film.repair, made.trajectory), Product((), {})
+    for call in made.trajectory.calls:
+        assert recorded(call.call_index, "x", product, None, None) == (product, ())  # type: ignore[arg-type]
+    assert asked == [c.call_index for c in made.trajectory.calls if c.faults]
+    assert 1 <= len(asked) <= 2
 
 
 class LaterMusic(SearchMusic):
