@@ -1,6 +1,6 @@
 """Faults put in on purpose, by the thousand: how many the scripted policy finds, tells apart and mends, and what that costs.
 
-    python bench/recovery.py [--faults 1000] [--work DIR] [--per-run 4] [--projects 12] [--real DIR] [--json FILE]
+    python bench/recovery.py [--faults 1000] [--work DIR] [--per-run 4] [--projects 12] [--real DIR] [--first 0] [--json FILE]
 
 Makes small narrated films (and takes pieces of real ones from ``--real``), recovers a storyboard from each with the real inversion,
 produces each film once with the real tools, then runs it again from the point where drawn faults strike (repair.injection). Everything
@@ -433,6 +433,7 @@ def main() -> None:
     parser.add_argument("--projects", type=int, default=len(TOPICS))
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "workprint-bench-repair")
     parser.add_argument("--real", type=Path, help="folder with the pieces of real films")
+    parser.add_argument("--first", type=int, default=0, help="number of the first run; another one for every process that shares the work")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
@@ -445,7 +446,7 @@ def main() -> None:
     runs = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     known = {(r["project"], r["trial"]) for r in runs}
     struck = sum(len(r.get("faults", ())) for r in runs)
-    trial = 0
+    trial = args.first
     with log.open("a") as out:
         while struck < args.faults and projects:
             project = projects[trial % len(projects)]
