@@ -1,13 +1,17 @@
-// Draws cards in one browser. Runs inside the sandbox: node draw.mjs IN OUT MODULES BROWSER ENCODER
+// Draws cards in one browser. Runs inside the sandbox: node draw.mjs JOB OUT/ MODULES BROWSER ENCODER FONT...
 //
 // Owns the page's life: it is served from memory under a name that resolves nowhere, every request for anything else is refused
 // and reported, scripts of the page never run, slot texts are set as text nodes. Time is set, never waited for.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
-const [given, out, modules, browserPath, program] = process.argv.slice(2);
-const job = JSON.parse(readFileSync(`${given}/job.json`, "utf8"));
+const [jobFile, out, modules, browserPath, program, ...fonts] = process.argv.slice(2);
+const given = dirname(jobFile);
+const job = JSON.parse(readFileSync(jobFile, "utf8"));
+const places = Object.fromEntries(job.fonts.map((name, n) => [name, fonts[n]]));
 const { default: puppeteer } = await import(`${modules}/puppeteer-core/lib/puppeteer/puppeteer-core.js`);
 
 const ORIGIN = "http://card.invalid/";
@@ -79,7 +83,7 @@ async function draw(card) {
       status: 200,
       contentType: TYPES[name.split(".").pop()],
       headers: { "content-security-policy": POLICY },
-      body: readFileSync(`${given}/${card.name}/${name}`),
+      body: readFileSync(places[`${card.name}/${name}`] ?? `${given}/${card.name}/${name}`),
     });
   });
   page.on("dialog", (dialog) => dialog.dismiss());
@@ -101,8 +105,9 @@ async function draw(card) {
   }
   await page.goto(`${ORIGIN}index.html`, { waitUntil: "domcontentloaded", timeout: 30000 });
   const endMs = await page.evaluate(prepare, card.texts);
-  for (let settled = false, n = 0; !settled; n++) {
-    if (n > 400) throw new Error("a font does not load");
+  const started = performance.now();
+  for (let settled = false; !settled; await sleep(2)) {
+    if (performance.now() - started > 60000) throw new Error(`a font does not load; refused: ${refused.join(" ") || "nothing"}`);
     await frame(null);
     settled = await page.evaluate(() => document.fonts.status === "loaded" && [...document.fonts].every((f) => f.status !== "loading" && f.status !== "error"));
   }
@@ -114,12 +119,12 @@ async function draw(card) {
   for (const [n, ms] of card.stills.entries()) {
     await page.evaluate(seek, ms);
     await frame(null);
-    writeFileSync(`${out}/${card.name}-${n}.png`, await frame({ format: "png", optimizeForSpeed: true }));
+    writeFileSync(`${out}${card.name}-${n}.png`, await frame({ format: "png", optimizeForSpeed: true }));
   }
   if (card.encode) {
     const [num, den] = card.rate;
     const moving = Math.min(card.frames, Math.ceil((endMs * num) / (1000 * den)) + 1);
-    const encoder = spawn(program, [...card.encode, `${out}/${card.name}.mp4`], { stdio: ["pipe", "ignore", "pipe"] });
+    const encoder = spawn(program, [...card.encode, `${out}${card.name}.mp4`], { stdio: ["pipe", "ignore", "pipe"] });
     let said = "";
     encoder.stderr.on("data", (bytes) => { said = (said + bytes).slice(-2000); });
     encoder.stdin.on("error", () => {});
@@ -141,6 +146,6 @@ async function draw(card) {
 const reports = [];
 for (const card of job.cards) reports.push(await draw(card));
 for (const report of reports) { await report.ended; delete report.ended; }
-writeFileSync(`${out}/report.json`, JSON.stringify({ browser: await browser.version(), cards: reports }));
+writeFileSync(`${out}report.json`, JSON.stringify({ browser: await browser.version(), cards: reports }));
 await browser.close();
 process.exit(0);

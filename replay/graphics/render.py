@@ -184,7 +184,7 @@ def _draw(cards: Sequence[dict[str, Any]], projects: Sequence[CardProject], sand
     workdir.mkdir()
     browser = asset("browser")
     program, mounted = tool("ffmpeg")
-    texts: dict[str, bytes] = {"draw.mjs": _DRAW, "job.json": json.dumps({"quality": JPEG_QUALITY, "cards": list(cards)}).encode()}
+    texts: dict[str, bytes] = {"draw.mjs": _DRAW}
     inputs: dict[str, Path] = {}
     names: dict[str, tuple[str, ...]] = {}
     for card, project in zip(cards, projects, strict=True):
@@ -192,9 +192,11 @@ def _draw(cards: Sequence[dict[str, Any]], projects: Sequence[CardProject], sand
         inputs |= {f"{card['name']}/{name}": path for name, path in project.fonts.items()}
         clip = (f"{card['name']}.mp4",) if card["encode"] else ()
         names[card["name"]] = clip + tuple(f"{card['name']}-{n}.png" for n in range(len(card["stills"])))
+    texts["job.json"] = json.dumps({"quality": JPEG_QUALITY, "cards": list(cards), "fonts": list(inputs)}).encode()
+    parts = ("/in/draw.mjs", "/in/job.json", "/out/", "/opt/node_modules", f"/opt/browser/{browser.name}", program)
     done = sandbox.run(
         Command(
-            argv=("/opt/node/node", "/in/draw.mjs", "/in", "/out", "/opt/node_modules", f"/opt/browser/{browser.name}", program),
+            argv=("/opt/node/node", *parts, *(f"/in/{name}" for name in inputs)),
             texts=texts,
             inputs=inputs,
             folders={

@@ -340,12 +340,14 @@ def sha(path: Path | None) -> str:
 @pytest.mark.slow
 def test_a_clip_depends_on_its_card_alone_and_only_moving_pictures_are_drawn(tmp_path: Path) -> None:
     cards = [(card(name, ENGLISH[name], theme=THEMES[theme]), 2_000_000) for name, theme in (("title", "night"), ("dial", "ember"))]
-    for name in ("one", "other", "slow"):
+    for name in ("one", "other", "slow", "plain"):
         (tmp_path / name).mkdir()
     together = draw_clips(cards, RATE, open_sandbox(), tmp_path / "one")
     turned = draw_clips(cards[::-1], RATE, open_sandbox(), tmp_path / "other")
     assert [sha(d.clip) for d in together] == [sha(d.clip) for d in turned[::-1]]
     assert [d.drawn for d in together] == [41, 44]
+    plain = draw_clips(cards[:1], RATE, open_sandbox("process"), tmp_path / "plain")
+    assert sha(plain[0].clip) == sha(together[0].clip)
     info = probe(together[0].clip or Path(), open_sandbox())
     assert info.video is not None
     assert (info.video.display_width, info.video.display_height, info.video.frames) == (640, 360, 60)
