@@ -24,12 +24,15 @@ from jobs.sources import SourceGroup
 from jobs.work import Work
 from replay.chat.config import ModelConfig
 from replay.chat.model import ChatRequest, HttpChatModel
-from schemas.errors import ConfigInvalid, EndpointFailed, PipelineError
+from schemas.errors import ConfigInvalid, EndpointFailed, PipelineError, ToolFailed
 from schemas.reply import ModelReply
 from storage.lake import Lake
 from storage.place import work_folder
 
 TICK_S = 0.5
+STARTS = 3
+"""Times a private Ray is started before it is given up."""
+
 RAY_FLOOR = (2, 52)
 """Older releases lack token authentication."""
 
@@ -221,6 +224,23 @@ def _session(config: RayConfig) -> Iterator[Any]:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     with tempfile.TemporaryDirectory(prefix="wpr", ignore_cleanup_errors=True) as folder:
         if config.address == "local":
+            _start_local(ray, config, folder, quiet)
+        else:
+            ray.init(address=config.address, **quiet)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def _start_local(ray: Any, config: RayConfig, folder: str, quiet: dict[str, Any]) -> None:
+    """Start a private Ray. On a busy machine its own 30 seconds may not be enough: then once more, with what is in memory by now.
+
+    Raises:
+        ToolFailed: it does not come up.
+    """
+    for attempt in range(1, STARTS + 1):
+        try:
             ray.init(
                 address="local",
                 num_cpus=os.cpu_count(),
@@ -230,9 +250,8 @@ def _session(config: RayConfig) -> Iterator[Any]:
                 _node_ip_address="127.0.0.1",
                 **quiet,
             )
-        else:
-            ray.init(address=config.address, **quiet)
-        try:
-            yield ray
-        finally:
+            return
+        except Exception as error:  # Ray raises the bare class
             ray.shutdown()
+            if "timed out" not in str(error) or attempt == STARTS:
+                raise ToolFailed("ray_start", f"Ray does not start: {error}", "free the machine, or use --engine local") from error

@@ -27,7 +27,6 @@ from tests.fault.light import config_of, effects, light_groups, run_light
 lake, count = Path(sys.argv[1]), int(sys.argv[2])
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False})
 extra = [cluster.add_node(num_cpus=1, object_store_memory=80_000_000) for _ in range(2)]
-nodes = len([n for n in __import__("ray").nodes()]) if __import__("ray").is_initialized() else 3
 
 def kill_one():
     while len(effects(lake)) < count:
@@ -46,7 +45,6 @@ cluster.shutdown()
 
 def test_a_run_over_three_nodes_survives_the_death_of_one(tmp_path: Path, tally: Tally) -> None:
     root, count = tmp_path / "lake", 40
-    (root / "runs").parent.mkdir(exist_ok=True)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(root), str(count)],
         cwd=ROOT,
@@ -66,11 +64,6 @@ def test_a_run_over_three_nodes_survives_the_death_of_one(tmp_path: Path, tally:
     tally("nodes", nodes=3, killed=1, items=count, rows_lost=0, rows_doubled=0, effects=len(effects(root)), effects_needed=3 * count)
 
 
-JOB = """
-import os, subprocess, sys, time
-"""
-
-
 def test_a_submitted_job_runs_the_command(tmp_path: Path) -> None:
     """``ray job submit`` of the command itself, with the configuration of a cluster: sources that are refused, so that it takes seconds."""
     pytest.importorskip("aiohttp_cors", reason="Ray's job server is not installed (pip install 'ray[default]')")
@@ -88,7 +81,8 @@ def test_a_submitted_job_runs_the_command(tmp_path: Path) -> None:
     try:
         config = tmp_path / "cluster.yaml"
         config.write_text((ROOT / "configs" / "cluster.yaml").read_text().replace("address: auto", f"address: 127.0.0.1:{port}"))
-        command = [sys.executable, "-m", "jobs.cli", "run", str(videos), "--config", str(config), "--lake", str(tmp_path / "lake"), "--json"]
+        command = [str(Path(sys.executable).with_name("workprint")), "run", str(videos), "--config", str(config)]
+        command += ["--lake", str(tmp_path / "lake"), "--json"]
         submit = [ray, "job", "submit", "--address", f"http://127.0.0.1:{port + 2000}", "--", *command]
         done = subprocess.run(submit, env=environment, capture_output=True, text=True, check=False, timeout=300)
         assert "rejected" in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
