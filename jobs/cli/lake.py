@@ -15,6 +15,13 @@ AtOption = Annotated[int | None, typer.Option("--at", help="The lake as of this 
 
 _SHOWN = 200
 
+_GROUP = """A lake as a whole, in other table formats.
+
+Examples:
+
+  workprint lake export --to delta --lake lake -o lake-delta
+"""
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
@@ -23,7 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command("compact")(compact)
     app.command("versions")(versions)
     app.command("sql")(sql)
-    group = typer.Typer(no_args_is_help=True, help="A lake as a whole: other table formats.")
+    group = typer.Typer(no_args_is_help=True, help=_GROUP)
     group.command("export")(export)
     app.add_typer(group, name="lake")
 
