@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evaluation.fingerprints import Print, pictures_shared, sound_shared, text_shared
 from evaluation.shingles import candidates
 from materialize.config import MaterializeConfig
@@ -20,6 +23,9 @@ from schemas.canonical import canonical_text
 from schemas.example import Split
 
 _STRICT = (Split.HELD_OUT, Split.VALIDATION, Split.TRAIN)
+
+PICTURE_VOTES, SOUND_VOTES = 2, 3
+"""Codes two films must have in common before they are compared."""
 
 COMMON_CODE = 64
 """A code that more projects than this have says nothing (silence, a station's logo) and proposes no pair."""
@@ -78,22 +84,32 @@ def find_kin(prints: Iterable[Print], config: MaterializeConfig) -> tuple[Kin, .
 
 
 def _pairs(prints: Mapping[str, Print]) -> set[tuple[str, str]]:
-    found = set(candidates({name: p.text for name, p in prints.items() if p.text is not None}))
-    holders: defaultdict[tuple[str, int, int], set[str]] = defaultdict(set)
-    for name, p in prints.items():
-        for code in p.pictures:
-            for quarter in range(4):
-                holders["picture", quarter, code >> (16 * quarter) & 0xFFFF].add(name)
-        for code in p.sound.tolist():
-            holders["sound", 0, code].add(name)
-    votes: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for names in holders.values():
-        if 1 < len(names) <= COMMON_CODE:
-            ordered = sorted(names)
-            for i, first in enumerate(ordered):
-                for second in ordered[i + 1 :]:
-                    votes[first, second] += 1
-    return found | {pair for pair, count in votes.items() if count >= 2}
+    """Pairs worth a comparison: enough to connect all that share codes, not every pair of a large group."""
+    names = sorted(prints)
+    quarters = [
+        np.unique(np.array([(code >> (16 * q) & 0xFFFF) | q << 16 for code in prints[n].pictures for q in range(4)], np.uint64))
+        for n in names
+    ]
+    sounds = [np.unique(prints[n].sound).astype(np.uint64) for n in names]
+    linked = _linked(quarters, PICTURE_VOTES) | _linked(sounds, SOUND_VOTES)
+    texts = candidates({n: text for n in names if (text := prints[n].text) is not None})
+    return {(names[a], names[b]) for a, b in linked} | set(texts)
+
+
+def _linked(codes: Sequence[NDArray[np.uint64]], least: int) -> set[tuple[int, int]]:
+    """Neighbours among the holders of each code, in their order, that are neighbours at ``least`` times. Sorting, so that a lake of
+    thousands of films fits into memory."""
+    if not codes:
+        return set()
+    values = np.concatenate(codes)
+    owners = np.repeat(np.arange(len(codes), dtype=np.int64), [len(c) for c in codes])
+    order = np.lexsort((owners, values))
+    values, owners = values[order], owners[order]
+    starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]]) if len(values) else np.zeros(0, np.int64)
+    sizes = np.repeat(np.diff(np.r_[starts, len(values)]), np.diff(np.r_[starts, len(values)]))
+    near = np.flatnonzero((values[1:] == values[:-1]) & (sizes[1:] <= COMMON_CODE)) if len(values) else np.zeros(0, np.int64)
+    pairs, counts = np.unique(owners[near] * len(codes) + owners[near + 1], return_counts=True)
+    return {divmod(int(pair), len(codes)) for pair in pairs[counts >= least]}
 
 
 def decide(
