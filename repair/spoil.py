@@ -77,7 +77,7 @@ def spoiled_voice(filters: Callable[[Narration], str], detail: str) -> Spoiler:
 
 
 MOVING_US = 2_000_000
-"""A render that moves for less than this cannot be frozen in a way that anybody would call a fault."""
+"""A render whose clip moves for less than this cannot be frozen in a way that anybody would call a fault."""
 
 
 def _render(filters: Callable[[Render], str], share: float, detail: str, *, moving: bool = False) -> Spoiler:
@@ -85,15 +85,22 @@ def _render(filters: Callable[[Render], str], share: float, detail: str, *, movi
         render = state.shots[subject].render
         if render is None:
             return None
-        if moving:
-            m = MEASURED.video(render.ref, env)
-            if (1 - m.frozen_share) * m.duration_us < MOVING_US:
-                return None
+        if moving and _moving_us(state, subject, render, env) < MOVING_US:
+            return None
         frames = max(1, int(render.frames * share))
         ref = _picture(render.ref, filters(render), env, frames)
         return Spoiled(render.model_copy(update={"ref": ref}).model_dump(mode="json"), detail, (ref,))
 
     return spoil
+
+
+def _moving_us(state: ProductionState, subject: str, render: Render, env: ToolEnv) -> float:
+    """How long render and clip move; what only a graphic over the clip moves does not count."""
+    asset = state.shots[subject].asset
+    if asset is None:
+        return 0.0
+    seen = (MEASURED.video(ref, env) for ref in (render.ref, asset.ref))
+    return min((1 - m.frozen_share) * m.duration_us for m in seen)
 
 
 def _graphic(filters: Callable[[Decoration], str], detail: str) -> Spoiler:
