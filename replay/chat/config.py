@@ -15,9 +15,7 @@ class ModelConfig(Frozen):
     model: str = Field(description="name the endpoint knows the model by")
     temperature: float = Field(default=0.0, ge=0, le=2)
     top_p: float = Field(default=1.0, gt=0, le=1)
-    seed: int | None = Field(
-        default=None, description="sampling seed; moved by the run's seed and the call's index"
-    )
+    seed: int | None = Field(default=None, description="sampling seed; moved by the run's seed and the call's index")
     max_tokens: int = Field(default=4096, ge=16, description="tokens of one answer")
     tool_form: Literal["native", "hermes", "qwen_xml"] = Field(
         default="native", description="'native' sends tool schemas to the endpoint; the others write them into the system prompt as text"
