@@ -78,9 +78,9 @@ def find_fades(reel: Reel, times: NDArray[np.int64], pace: float, cuts: list[int
             continue
         left = _ramp(reel, blank.start, -1, pace, cuts)
         right = _ramp(reel, blank.end - 1, +1, pace, cuts)
-        edges = {c for c in cuts if left < c <= right}
         lasts = moment(blank.end) - moment(blank.start)
         soft = blank.start - left > 2 or right - blank.end > 1
+        edges = {c for c in cuts if left < c <= right or (blank.start - left > 2 and c == left)}  # no shot is one frame and then fades
         if blank.start == 0 or blank.end == film_end:
             if soft or lasts < HOLD_US // 2:
                 spent |= edges
