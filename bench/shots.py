@@ -203,9 +203,7 @@ def speed(minutes: float, folder: Path) -> None:
             best[name] = (min(wall, old[0]), min(spent, old[1]))
     track = detect_shots(path, info, sandbox, InversionConfig())
     base = next(iter(best.values()))
-    print(
-        f"\n| one 1080p film, {track.frames} frames, best of 5, load {os.getloadavg()[0]:.0f} | wall s | x decode | processor s | x decode |"
-    )
+    print(f"\n| 1080p, {track.frames} frames, best of 5, load {os.getloadavg()[0]:.0f} | wall s | x decode | processor s | x decode |")
     print("| --- | --- | --- | --- | --- |")
     for name, (wall, spent) in best.items():
         print(f"| {name} | {wall:.2f} | {wall / base[0]:.2f} | {spent:.2f} | {spent / base[1]:.2f} |")
