@@ -44,7 +44,7 @@ test: setup lint ## everything CI checks
 test-full: setup lint ## also the tests that are too long for CI
 	$(PY) -m pytest -q -n 2 --dist loadfile
 
-test-hostile: setup ## sandbox, media and injection attacks
+test-hostile: setup ## sandbox, media and injection attacks; with WORKPRINT_COUNTS=docs/hostile.json counts them for SECURITY.md
 	$(PY) -m pytest -q tests/hostile
 
 test-fault: setup ## kills, full disks, failing writes, at the sizes of the targets; writes RELIABILITY.md
@@ -68,6 +68,9 @@ bench: setup ## the figures of BENCHMARKS.md
 	$(PY) bench/lake.py
 	$(PY) bench/inversion_speed.py "$$($(PY) -c 'from media.assets import asset; print(asset("demo-video"))')"
 	$(PY) bench/production.py --speech kokoro
+	$(PY) bench/drift.py
+	$(PY) -m bench.templates
+	$(PY) -m bench.materialize 8000
 
 bench-repair: setup ## a thousand faults put in on purpose: found, told apart, mended; and the judge of graphics
 	$(PY) -m bench.recovery --faults 1000 --work $(VENV)/bench-repair
@@ -77,4 +80,4 @@ bench-inversion: setup ## accuracy of inversion on 40 made films and real ones, 
 	$(PY) bench/inversion_accuracy.py $(if $(wildcard ../shared/media),--media ../shared/media)
 
 clean: ## remove what was built and downloaded into this folder
-	rm -rf $(VENV) node_modules demo
+	rm -rf $(VENV) node_modules demo build
