@@ -35,16 +35,16 @@ const browser = await puppeteer.launch({
   ],
 });
 
-// Puts the texts in, waits for the fonts, stops every animation. Returns when the last one ends, in ms.
+// Puts the texts in and stops every animation; a stop counts when it is no longer pending. Returns when the last one ends, in ms.
 function prepare(texts) {
   for (const node of document.querySelectorAll("[data-var-text]")) node.textContent = texts[node.dataset.varText] ?? "";
-  const moving = document.getAnimations();
+  const moving = (window.moving = document.getAnimations());
   for (const motion of moving) motion.pause();
   return Math.max(0, ...moving.map((motion) => Number(motion.effect.getComputedTiming().endTime)));
 }
 
 function seek(ms) {
-  for (const motion of document.getAnimations()) motion.currentTime = ms;
+  for (const motion of window.moving) motion.currentTime = ms;
 }
 
 // Where every text stands: the box its glyph lines take, and the box it may take.
@@ -109,7 +109,7 @@ async function draw(card) {
   for (let settled = false; !settled; await sleep(2)) {
     if (performance.now() - started > 60000) throw new Error(`a font does not load; refused: ${refused.join(" ") || "nothing"}`);
     await frame(null);
-    settled = await page.evaluate(() => document.fonts.status === "loaded" && [...document.fonts].every((f) => f.status !== "loading" && f.status !== "error"));
+    settled = await page.evaluate(() => window.moving.every((m) => !m.pending) && document.fonts.status === "loaded" && [...document.fonts].every((f) => f.status !== "loading" && f.status !== "error"));
   }
   await page.evaluate(seek, endMs);
   await frame(null);
@@ -131,6 +131,7 @@ async function draw(card) {
     const ended = once(encoder, "close");
     for (let n = 0; n < moving; n++) {
       await page.evaluate(seek, (n * 1000 * den) / num);
+      await frame(null);
       const picture = await frame({ format: "jpeg", quality: job.quality, optimizeForSpeed: true });
       if (!encoder.stdin.write(picture)) await Promise.race([once(encoder.stdin, "drain"), ended]);
     }

@@ -83,7 +83,7 @@ def test_random_kills_on_the_whole_commit_path(tmp_path: Path, kills: int, seed:
     assert count(lake, "words") == (kills + 2) * PER_KILL * 3
     assert_sound(lake)
     assert len(acknowledged) > 2 * PER_KILL  # the kills came neither all too early
-    assert killed > kills // 2  # nor all too late
+    assert killed > kills // 4  # nor all too late
     tally("R1", kills=killed, acknowledged=len(acknowledged), unacknowledged=unacknowledged, lost=0, duplicate=0, torn=0, dangling=0)
 
 

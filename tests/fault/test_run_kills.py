@@ -206,7 +206,15 @@ def test_a_stage_over_its_time_is_told_so_in_the_laptop_mode_too(tmp_path: Path)
 def test_ctrl_c_ends_a_run_and_the_same_command_continues_it(tmp_path: Path, engine: str) -> None:
     root = tmp_path / "lake"
     command = [sys.executable, "-m", "tests.fault.light", str(root), "400", engine]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True) as run:
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a background shell has it ignored
+    ) as run:
         began = time.monotonic()
         while len(effects(root)) < 6 and time.monotonic() - began < 120:
             time.sleep(0.02)
