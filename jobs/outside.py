@@ -27,15 +27,21 @@ from storage.lake import Lake
 Keep = Callable[[Trajectory], None]
 
 
-def serve_episode(
-    record: Path,
-    snapshot: str | None,
-    lake: Path,
-    storyboard: Path | None,
-    source: Path | None,
-    budget: int | None,
-    config_name: str | None,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where an episode begins and where it is written, as the command line says it."""
+
+    record: Path
+    """File that receives the trajectory."""
+    snapshot: str | None
+    lake: Path
+    storyboard: Path | None
+    source: Path | None
+    budget: int | None
+    config: str | None
+
+
+def serve_episode(asked: Asked) -> None:
     """One episode over MCP.
 
     Raises:
@@ -44,8 +50,8 @@ def serve_episode(
     """
     from jobs.mcp_server import serve
 
-    with _episode(record, snapshot, lake, storyboard, source, budget, config_name) as (episode, keep):
-        serve(episode, record, keep)
+    with _episode(asked) as (episode, keep):
+        serve(episode, asked.record, keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +91,7 @@ class ImportReport:
         typer.echo(f"calls of other tools, left out: {foreign}; calls after the end: {self.unread}\nwritten to {self.record}")
 
 
-def import_recording(
-    recording: Path,
-    record: Path,
-    snapshot: str | None,
-    lake: Path,
-    storyboard: Path | None,
-    source: Path | None,
-    budget: int | None,
-    config_name: str | None,
-) -> ImportReport:
+def import_recording(recording: Path, asked: Asked) -> ImportReport:
     """Execute a recording's calls again.
 
     Raises:
@@ -102,7 +99,7 @@ def import_recording(
         PipelineError: a fault of ours.
     """
     agent, calls = read_calls(recording)
-    with _episode(record, snapshot, lake, storyboard, source, budget, config_name) as (episode, keep):
+    with _episode(asked) as (episode, keep):
         session = OutsideSession(episode.runtime)
         ours = {t.name for t in session.tools()} - {LOOK}
         left_out: Counter[str] = Counter()
@@ -118,44 +115,36 @@ def import_recording(
                 refused += told.is_error
         trajectory = episode.trajectory(f"atif {agent}")
         episode.runtime.suite.store.sync()
-        record.write_bytes(orjson.dumps(trajectory.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS))
+        asked.record.write_bytes(orjson.dumps(trajectory.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS))
         keep(trajectory)
-    return ImportReport(trajectory, record, executed, refused, {k: v for k, v in sorted(left_out.items()) if v}, unread)
+    return ImportReport(trajectory, asked.record, executed, refused, {k: v for k, v in sorted(left_out.items()) if v}, unread)
 
 
 @contextmanager
-def _episode(
-    record: Path,
-    snapshot: str | None,
-    lake: Path,
-    storyboard: Path | None,
-    source: Path | None,
-    budget: int | None,
-    config_name: str | None,
-) -> Iterator[tuple[Episode, Keep]]:
-    if (snapshot is None) == (storyboard is None):
+def _episode(asked: Asked) -> Iterator[tuple[Episode, Keep]]:
+    if (asked.snapshot is None) == (asked.storyboard is None):
         raise ConfigInvalid(
             "episode_start", "an episode starts at a snapshot or at a storyboard", "give --snapshot or --storyboard, one of them"
         )
-    config = load_config(config_name)
-    record.parent.mkdir(parents=True, exist_ok=True)
-    if snapshot is not None:
-        opened = Lake(lake)
+    config = load_config(asked.config)
+    asked.record.parent.mkdir(parents=True, exist_ok=True)
+    if asked.snapshot is not None:
+        opened = Lake(asked.lake)
         shop = workshop(config, opened.store)
-        start = recorded_start(opened, snapshot)
+        start = recorded_start(opened, asked.snapshot)
         before = len(start.history)
-        with open_episode(shop, start, replay_digest(config), budget=budget) as episode:
+        with open_episode(shop, start, replay_digest(config), budget=asked.budget) as episode:
             yield episode, lambda t: commit_run(opened, t) if len(t.calls) > before else None
         return
-    assert storyboard is not None  # noqa: S101  one of the two is given, checked above
-    board = _board(storyboard)
-    path = source or Path(board.source.uri)
+    assert asked.storyboard is not None  # noqa: S101  one of the two is given, checked above
+    board = _board(asked.storyboard)
+    path = asked.source or Path(board.source.uri)
     if digest_file(path)[0] != board.media.sha256:
         raise ConfigInvalid(
             "source_video", f"{path} is not the video the storyboard was recovered from", "name the right file with --source"
         )
-    shop = workshop(config, ArtifactStore(record.with_name(record.name + ".artifacts")))
-    with open_episode(shop, storyboard_start(shop, board, path), replay_digest(config), budget=budget) as episode:
+    shop = workshop(config, ArtifactStore(asked.record.with_name(asked.record.name + ".artifacts")))
+    with open_episode(shop, storyboard_start(shop, board, path), replay_digest(config), budget=asked.budget) as episode:
         yield episode, lambda _t: None
 
 

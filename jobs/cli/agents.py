@@ -50,9 +50,9 @@ def mcp(
 
     In a client's settings: {"command": "workprint", "args": ["mcp", "--snapshot", "snp_3f0a...", "--record", "run.json"]}
     """
-    from jobs.outside import serve_episode
+    from jobs.outside import Asked, serve_episode
 
-    serve_episode(record, snapshot, lake, storyboard, source, budget, config)
+    serve_episode(Asked(record, snapshot, lake, storyboard, source, budget, config))
 
 
 def import_run(
@@ -77,9 +77,9 @@ def import_run(
 
     Exit status: 0 delivered, 4 incomplete.
     """
-    from jobs.outside import import_recording
+    from jobs.outside import Asked, import_recording
 
-    report = import_recording(recording, record, snapshot, lake, storyboard, source, budget, config)
+    report = import_recording(recording, Asked(record, snapshot, lake, storyboard, source, budget, config))
     if as_json:
         print_json(report.as_json())
     else:

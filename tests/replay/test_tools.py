@@ -1,4 +1,7 @@
-"""The production tools on real bytes: generated clips, a real voice, the real sandbox."""
+"""The production tools on real bytes: generated clips, a real voice, the real sandbox.
+
+Longer than 500 lines because the tools share one production that is made once.
+"""
 
 from __future__ import annotations
 

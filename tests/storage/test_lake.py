@@ -1,4 +1,7 @@
-"""The lake: a commit is true as a whole or not at all, is replaced as a whole, and stays readable in its version."""
+"""The lake: a commit is true as a whole or not at all, is replaced as a whole, and stays readable in its version.
+
+Longer than 500 lines because every promise of the lake has its test here.
+"""
 
 from __future__ import annotations
 
