@@ -15,11 +15,10 @@ import typer
 from jobs.atif import read_calls
 from jobs.config import load_config
 from jobs.episodes import Episode, commit_run, open_episode, recorded_start, storyboard_start, workshop
-from jobs.sources import digest_file
+from jobs.single import read_storyboard
 from jobs.stages import replay_digest
 from replay.outside import LOOK, OutsideSession
 from schemas.errors import ConfigInvalid
-from schemas.storyboard import Storyboard
 from schemas.trajectory import Outcome, Trajectory
 from storage.artifacts import ArtifactStore
 from storage.lake import Lake
@@ -137,19 +136,7 @@ def _episode(asked: Asked) -> Iterator[tuple[Episode, Keep]]:
             yield episode, lambda t: commit_run(opened, t) if len(t.calls) > before else None
         return
     assert asked.storyboard is not None  # noqa: S101  one of the two is given, checked above
-    board = _board(asked.storyboard)
-    path = asked.source or Path(board.source.uri)
-    if digest_file(path)[0] != board.media.sha256:
-        raise ConfigInvalid(
-            "source_video", f"{path} is not the video the storyboard was recovered from", "name the right file with --source"
-        )
+    board, path = read_storyboard(asked.storyboard, asked.source)
     shop = workshop(config, ArtifactStore(asked.record.with_name(asked.record.name + ".artifacts")))
     with open_episode(shop, storyboard_start(shop, board, path), replay_digest(config), budget=asked.budget) as episode:
         yield episode, lambda _t: None
-
-
-def _board(path: Path) -> Storyboard:
-    try:
-        return Storyboard.model_validate_json(path.read_bytes())
-    except ValueError as error:
-        raise ConfigInvalid("not_a_storyboard", f"{path} is no storyboard: {error}", "write one with 'workprint invert'") from error

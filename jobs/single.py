@@ -134,6 +134,27 @@ class Replayed:
         typer.echo(f"\n{t.outcome.value}: {len(t.calls)} calls, {len(t.repairs)} repairs, in {self.folder}")
 
 
+def read_storyboard(storyboard: Path, source: Path | None) -> tuple[Storyboard, Path]:
+    """A storyboard file, and the video it was recovered from.
+
+    Args:
+        source: the video, if it is not where the storyboard says.
+
+    Raises:
+        ConfigInvalid: the file is no storyboard, or the source video is missing or is another one.
+    """
+    try:
+        board = Storyboard.model_validate_json(storyboard.read_bytes())
+    except ValueError as e:
+        raise ConfigInvalid("not_a_storyboard", f"{storyboard} is no storyboard: {e}", "write one with 'workprint invert'") from e
+    path = source or Path(board.source.uri)
+    sha, _ = digest_file(path)
+    if sha != board.media.sha256:
+        seen = "cannot be read" if sha is None else "holds other bytes than the storyboard was recovered from"
+        raise ConfigInvalid("source_video", f"the source video {path} {seen}", "name the right file with --source")
+    return board, path
+
+
 def replay_one(
     storyboard: Path, out: Path, source: Path | None, config_name: str | None, seed: int | None, *, quiet: bool, pool: Path | None = None
 ) -> Replayed:
@@ -153,15 +174,7 @@ def replay_one(
     if pool is not None:
         retrieval = config.replay.retrieval.model_copy(update={"extra_folder": str(pool)})
         config = config.model_copy(update={"replay": config.replay.model_copy(update={"retrieval": retrieval})})
-    try:
-        board = Storyboard.model_validate_json(storyboard.read_bytes())
-    except ValueError as e:
-        raise ConfigInvalid("not_a_storyboard", f"{storyboard} is no storyboard: {e}", "write one with 'workprint invert'") from e
-    path = source or Path(board.source.uri)
-    sha, _ = digest_file(path)
-    if sha != board.media.sha256:
-        seen = "cannot be read" if sha is None else "holds other bytes than the storyboard was recovered from"
-        raise ConfigInvalid("source_video", f"the source video {path} {seen}", "name the right file with --source")
+    board, path = read_storyboard(storyboard, source)
     out.mkdir(parents=True, exist_ok=True)
     shop = Workshop(config, ArtifactStore(out / STORE), open_sandbox(config.run.sandbox))
     trajectory = run_replay(shop, board, path, out / "journal", replay_digest(config), printer(quiet)).output
