@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -70,23 +70,12 @@ class EndpointClient:
     """A connection pool to one server. Threads may share it.
 
     Raises:
-        ConfigInvalid: the address is no http or https address, or holds a password.
+        ConfigInvalid: the address is no http or https address, or holds a user name, a query or a fragment.
     """
 
     def __init__(self, endpoint: Endpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        try:
-            parts = urlsplit(endpoint.url)
-            good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
-        except ValueError:
-            good = False
-        if not good:
-            raise ConfigInvalid(
-                "endpoint_url_invalid",
-                f"{endpoint.setting} is {endpoint.url[:80]!r}",
-                "give a base address such as http://127.0.0.1:8000/v1",
-            )
         self.endpoint = endpoint
-        self.host = parts.hostname or ""
+        self.host = _host(endpoint)
         self._sleep = sleep
         self._session = requests.Session()
         self._session.trust_env = False
@@ -96,7 +85,7 @@ class EndpointClient:
         path: str,
         *,
         json: Any = None,
-        form: Mapping[str, str] | None = None,
+        form: Mapping[str, str | Sequence[str]] | None = None,
         files: Mapping[str, tuple[str, bytes, str]] | None = None,
         accept: str = "application/json",
         check: Callable[[bytes], object] | None = None,
@@ -106,9 +95,11 @@ class EndpointClient:
         Args:
             path: below the base address, e.g. ``chat/completions``.
             check: raises ``EndpointFailed`` on bytes outside the protocol, which are then asked for again.
-            json: body as a JSON value; or ``form`` and ``files`` (name to file name, bytes, MIME type) for a multipart body.
+            json: body as a JSON value; or ``form`` (a sequence repeats its field) and ``files`` (name to file name, bytes, MIME type) for
+                a multipart body.
 
         Raises:
+            ConfigInvalid: the key cannot be sent.
             EndpointFailed: no whole answer came within the attempts; a later try may help.
             EndpointRefused: the server refused the request.
         """
@@ -129,13 +120,13 @@ class EndpointClient:
         self,
         path: str,
         json: Any,
-        form: Mapping[str, str] | None,
+        form: Mapping[str, str | Sequence[str]] | None,
         files: Mapping[str, tuple[str, bytes, str]] | None,
         accept: str,
         deadline: float,
     ) -> tuple[bytes, str]:
         headers = {"Accept": accept}
-        key = os.environ.get(self.endpoint.key_env, "") if self.endpoint.key_env else ""
+        key = self._key()
         if key:
             headers["Authorization"] = f"Bearer {key}"
         data: Any = form
@@ -163,9 +154,17 @@ class EndpointClient:
             what = f"gave no answer in {limit:g} s" if slow else f"cannot be reached, or cut its answer ({type(error).__name__})"
             raise _TryAgain(self._fault("endpoint_slow" if slow else "endpoint_unreachable", what)) from error
 
+    def _key(self) -> str:
+        name = self.endpoint.key_env
+        key = os.environ.get(name, "").strip() if name else ""
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigInvalid("endpoint_key_invalid", f"the key in {name} has characters that cannot be sent", f"set {name} anew")
+        return key
+
     def _refuse(self, response: requests.Response) -> None:
-        status = response.status_code
-        said = next(response.iter_content(_SHOWN), b"")[:_SHOWN].decode("utf-8", "replace").strip()
+        status, key = response.status_code, self._key()
+        said = next(response.iter_content(_SHOWN + len(key)), b"").decode("utf-8", "replace")
+        said = "(its words repeat the key and are not shown)" if key and key in said else said[:_SHOWN].strip()
         words = f"answered HTTP {status}" + (f": {said}" if said else "")
         if status not in _PASSING:
             raise EndpointRefused(
@@ -175,6 +174,25 @@ class EndpointClient:
 
     def _fault(self, code: str, what: str) -> EndpointFailed:
         return EndpointFailed(code, f"{self.host} {what}", f"see that the server runs, or change {self.endpoint.setting}")
+
+
+def _host(endpoint: Endpoint) -> str:
+    """The server's name. What may be a secret in an address is not repeated: errors go into rows and logs."""
+    try:
+        parts = urlsplit(endpoint.url)
+        if parts.username is not None or parts.query or parts.fragment or "@" in endpoint.url:
+            raise ConfigInvalid(
+                "endpoint_url_invalid",
+                f"{endpoint.setting} holds a user name, a query or a fragment",
+                "give the plain address; the key comes from the environment",
+            )
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts.hostname
+    except ValueError:
+        pass
+    raise ConfigInvalid(
+        "endpoint_url_invalid", f"{endpoint.setting} is {endpoint.url[:80]!r}", "give a base address such as http://127.0.0.1:8000/v1"
+    )
 
 
 class _TryAgain(Exception):

@@ -26,6 +26,9 @@ NEAR_US = 8_000_000
 MOST_PER_RUN = 200
 """Wanted times in one run of the decoder."""
 
+COARSE_FROM = 8
+"""A film made smaller by this factor at least is decoded without the finish that nobody could see at that size."""
+
 _TONE_MAP = "zscale=t=linear:npl=100,format=gbrpf32le,zscale=p=bt709,tonemap=hable:desat=0,zscale=t=bt709:m=bt709:r=tv"
 """PQ and HLG come with the primaries and matrix of BT.2100; many files leave them out."""
 
@@ -70,7 +73,8 @@ def stream_frames(
     chain = _chain(video, width, height, gray=gray)
     shape = (height, width) if gray else (height, width, 3)
     index = 0
-    for piece in _from(_source(path, info, video), video, sandbox, chain, frame_bytes, start_us):
+    coarse = video.display_width >= COARSE_FROM * width and video.display_height >= COARSE_FROM * height
+    for piece in _from(_source(path, info, video), video, sandbox, chain, frame_bytes, start_us, coarse=coarse):
         if end_us is not None and piece.pts_us >= end_us:
             return
         if start_us is None or piece.pts_us >= start_us:
@@ -137,11 +141,13 @@ def _origin_us(source: Source, video: VideoStream) -> int:
     return 0 if source.jumps else video.start_us
 
 
-def _from(source: Source, video: VideoStream, sandbox: Sandbox, chain: str, frame_bytes: int, start_us: int | None) -> Iterator[Piece]:
+def _from(
+    source: Source, video: VideoStream, sandbox: Sandbox, chain: str, frame_bytes: int, start_us: int | None, *, coarse: bool = False
+) -> Iterator[Piece]:
     """Decoded pictures on the project's clock, from some picture at or before ``start_us``."""
     origin = _origin_us(source, video)
     if start_us is not None and start_us > 0 and not source.jumps:
-        pieces = pictures(source, sandbox, chain=chain, frame_bytes=frame_bytes, seek_us=origin + start_us)
+        pieces = pictures(source, sandbox, chain=chain, frame_bytes=frame_bytes, seek_us=origin + start_us, coarse=coarse)
         try:
             first = next(pieces, None)
         except MediaRejected:
@@ -152,7 +158,7 @@ def _from(source: Source, video: VideoStream, sandbox: Sandbox, chain: str, fram
                 yield Piece(piece.pts_us - origin, piece.data)
             return
         pieces.close()  # the container has no index that leads there: read it from its beginning
-    for piece in pictures(source, sandbox, chain=chain, frame_bytes=frame_bytes):
+    for piece in pictures(source, sandbox, chain=chain, frame_bytes=frame_bytes, coarse=coarse):
         yield Piece(piece.pts_us - origin, piece.data)
 
 

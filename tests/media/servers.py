@@ -36,7 +36,7 @@ class Server:
 
 @contextmanager
 def serve(script: list[Reply]) -> Iterator[Server]:
-    """Serve the answers in order; the last one again and again."""
+    """Serve the answers in order; the last one again and again. The list may be changed meanwhile."""
     place = {"next": 0}
     lock = threading.Lock()
     server = Server("")

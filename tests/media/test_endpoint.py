@@ -96,6 +96,33 @@ def test_the_key_comes_from_the_environment_and_is_in_no_error(monkeypatch: pyte
     assert "canary" not in str(caught.value) + repr(caught.value.__cause__)
 
 
+@pytest.mark.parametrize("before", [0, 250, 296])
+def test_a_server_that_repeats_the_key_is_not_quoted(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
+    monkeypatch.setenv("STUDENT_KEY", "sk-canary-of-some-length")
+    with (
+        serve([Reply(b"." * before + b"no key sk-canary-of-some-length is known", 401)]) as server,
+        pytest.raises(EndpointRefused) as caught,
+    ):
+        client(server.url, [], key_env="STUDENT_KEY").post("x", json={})
+    assert "sk-c" not in str(caught.value)
+
+
+def test_a_key_that_cannot_be_sent_is_named_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STUDENT_KEY", "sk-canary\nX-Other: 1")
+    with serve([GOOD]) as server, pytest.raises(ConfigInvalid, match="STUDENT_KEY") as caught:
+        client(server.url, [], key_env="STUDENT_KEY").post("x", json={})
+    assert ("canary" in str(caught.value), server.requests) == (False, [])
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:hunter2@127.0.0.1/v1", "https://host/v1?key=hunter2", "https://host/v1#hunter2", "ftp://me:hunter2@[x"]
+)
+def test_a_secret_in_an_address_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        client(url, [])
+    assert "hunter2" not in str(caught.value)
+
+
 def test_the_environments_proxy_and_netrc_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password netrc-canary\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))

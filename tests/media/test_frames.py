@@ -149,6 +149,15 @@ def test_grabbing_far_apart(sandbox: Sandbox, tmp_path: Path) -> None:
         assert np.array_equal(image, whole[at])
 
 
+def test_small_pictures_of_bidirectional_ones_are_those_of_the_whole_film(sandbox: Sandbox, tmp_path: Path) -> None:
+    path = make(sandbox, tmp_path / "a.mp4", [*picture(2.0, "640x360"), "-c:v", "libx264", "-crf", "40", "-bf", "3", "-g", "250"])
+    info = probe(path, sandbox)
+    small = [f.array.astype(float) for f in stream_frames(path, info, sandbox, width=64, height=36)]
+    large = [f.array.astype(float) for f in stream_frames(path, info, sandbox, width=320, height=180)]
+    away = [np.abs(a - b.reshape(36, 5, 64, 5, 3).mean(axis=(1, 3))).mean() for a, b in zip(small, large, strict=True)]
+    assert max(away) < 1.0
+
+
 def test_stopping_early_leaves_nothing_running(film: Path, film_info: MediaInfo, sandbox: Sandbox) -> None:
     frames = stream_frames(film, film_info, sandbox, width=32, height=18)
     next(frames)
