@@ -178,14 +178,14 @@ class EndpointClient:
 
 def _host(endpoint: Endpoint) -> str:
     """The server's name. What may be a secret in an address is not repeated: errors go into rows and logs."""
+    if any(mark in endpoint.url for mark in "@?#"):
+        raise ConfigInvalid(
+            "endpoint_url_invalid",
+            f"{endpoint.setting} holds a user name, a query or a fragment",
+            "give the plain address; the key comes from the environment",
+        )
     try:
         parts = urlsplit(endpoint.url)
-        if parts.username is not None or parts.query or parts.fragment or "@" in endpoint.url:
-            raise ConfigInvalid(
-                "endpoint_url_invalid",
-                f"{endpoint.setting} holds a user name, a query or a fragment",
-                "give the plain address; the key comes from the environment",
-            )
         if parts.scheme in ("http", "https") and parts.hostname:
             return parts.hostname
     except ValueError:

@@ -5,21 +5,15 @@ Owns how each engine is reached. Sound that comes from outside this program (a s
 
 from __future__ import annotations
 
-import http.client
-import json
-import os
-import re
 import tempfile
-import time
 import unicodedata
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import numpy as np
 
 from media.assets import asset
 from media.command import MIB, Command, Limits, Sandbox
+from media.endpoint import Endpoint, EndpointClient
 from replay.config import SpeechConfig
 from replay.engines import Samples, SpeechEngine
 from replay.kokoro import KokoroSpeech
@@ -101,32 +95,22 @@ class EndpointSpeech:
     """An OpenAI-compatible ``/audio/speech`` server. Its answers need not repeat; the artifact store keeps the first one."""
 
     languages: tuple[str, ...] = ()
-    max_bytes = 64 * MIB
-    attempts = 3
-    timeout_s = 120.0
-    """For one answer as a whole, however slowly it drips."""
-    longest_wait_s = 30.0
-    """What a server asks us to wait (Retry-After) is kept up to this."""
 
-    def __init__(self, url: str, model: str, sandbox: Sandbox, *, wait_s: float = 1.0) -> None:
+    def __init__(self, url: str, model: str, sandbox: Sandbox) -> None:
         """Talk to a server.
 
         Args:
             url: base address such as ``https://host/v1``.
             model: name of the model.
-            wait_s: pause before the second attempt; doubled for the third.
+
+        Raises:
+            ConfigInvalid: the address is no plain http or https address.
         """
-        if re.match(r"https?://[^/\s]+", url) is None:
-            raise ConfigInvalid("bad_endpoint", f"'{url[:80]}' is no http or https address", "correct replay.speech.endpoint_url")
-        if re.search(r"[@?#]", url):  # not repeated here: what stands there may be a secret, and errors go into rows and logs
-            what = "replay.speech.endpoint_url holds a user name, a query or a fragment"
-            raise ConfigInvalid("bad_endpoint", what, f"give the plain address; a key goes into {API_KEY}")
-        self._url = url.rstrip("/") + "/audio/speech"
+        self._client = EndpointClient(Endpoint(url, "replay.speech.endpoint_url", API_KEY, attempts=3))
         self._model = model
         self._sandbox = sandbox
-        self._wait_s = wait_s
         self.name = f"endpoint {model}"
-        self.version = f"1 {sha256_bytes(self._url.encode())[:12]}"
+        self.version = f"1 {sha256_bytes((url.rstrip('/') + '/audio/speech').encode())[:12]}"
 
     def voice_for(self, language: str, wanted: str) -> str:
         """The configured name; 'default' becomes ``alloy``. The server decides whether it exists."""
@@ -136,12 +120,12 @@ class EndpointSpeech:
         """Ask the server and decode its answer at 24 kHz.
 
         Raises:
-            EndpointFailed: the server could not be reached, refused, or sent nothing that decodes.
+            EndpointFailed: the server could not be reached, refused (EndpointRefused), or sent nothing that decodes.
         """
         if not is_speakable(text):
             return np.zeros(0, np.float32), 24_000
-        body = json.dumps({"model": self._model, "input": plain(text), "voice": voice, "speed": speed, "response_format": "wav"}).encode()
-        answer = self._post(body)
+        body = {"model": self._model, "input": plain(text), "voice": voice, "speed": speed, "response_format": "wav"}
+        answer = self._client.post("audio/speech", json=body, accept="audio/wav", check=_whole).body
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "answer"
             file.write_bytes(answer)
@@ -155,47 +139,10 @@ class EndpointSpeech:
                 raise EndpointFailed("answer_not_sound", error.message, "see what the server sends for response_format 'wav'") from error
         return fade_edges(trim_silence(wave, 24_000), 24_000), 24_000
 
-    def _post(self, body: bytes) -> bytes:
-        headers = {"Content-Type": "application/json", "Accept": "audio/wav"}
-        key = os.environ.get(API_KEY, "")
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
-        request = urllib.request.Request(self._url, data=body, headers=headers, method="POST")  # noqa: S310 - scheme checked above
-        for attempt in range(1, self.attempts + 1):
-            wait_s = self._wait_s * 2 ** (attempt - 1)
-            try:
-                data = self._answer(request)
-                if is_cut(data):
-                    message = f"{self._url} sent a WAV file that ends before its sound does"
-                else:
-                    return data
-            except urllib.error.HTTPError as error:
-                message = f"{self._url} answered {error.code}"
-                if error.code not in (408, 425, 429) and error.code < 500:
-                    raise EndpointFailed("refused", message, "check the model, the voice and the key") from error
-                wait_s = max(wait_s, min(_seconds(error.headers.get("Retry-After")), self.longest_wait_s))
-            except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
-                message = f"{self._url} cannot be reached: {error or type(error).__name__}"
-            if attempt < self.attempts:
-                time.sleep(wait_s)
-        raise EndpointFailed("no_answer", f"{message} ({self.attempts} attempts)", "check that the server runs")
 
-    def _answer(self, request: urllib.request.Request) -> bytes:
-        """The body of one answer. Raises TimeoutError when it is not there in time, EndpointFailed when it is too large."""
-        until = time.monotonic() + self.timeout_s
-        parts: list[bytes] = []
-        with urllib.request.urlopen(request, timeout=self.timeout_s) as response:  # noqa: S310
-            size = 0
-            while part := response.read1(1 << 16):
-                parts.append(part)
-                size += len(part)
-                if size > self.max_bytes:
-                    raise EndpointFailed("answer_too_large", f"the server sent more than {self.max_bytes} bytes")
-                if time.monotonic() > until:
-                    raise TimeoutError(f"no whole answer within {self.timeout_s:g} s")
-            if response.length:
-                raise http.client.IncompleteRead(b"", response.length)
-        return b"".join(parts)
+def _whole(data: bytes) -> None:
+    if is_cut(data):
+        raise EndpointFailed("answer_cut", "the server sent a WAV file that ends before its sound does", "check that the server runs")
 
 
 def is_cut(data: bytes) -> bool:
@@ -209,8 +156,3 @@ def is_cut(data: bytes) -> bool:
             return 0 < size < 0x7FFF_0000 and at + 8 + size > len(data)
         at += 8 + size + size % 2
     return True
-
-
-def _seconds(text: str | None) -> float:
-    """A Retry-After in seconds; 0 for none and for dates."""
-    return float(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 6 else 0.0

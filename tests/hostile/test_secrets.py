@@ -130,7 +130,7 @@ def test_what_a_run_keeps_and_says_holds_none(
     url, status = server
     studio = Studio(tmp_path_factory.mktemp("studio"), sandbox)
     notes: list[str] = []
-    engines = replace(studio.engines, speech=EndpointSpeech(url, "tts-1", sandbox, wait_s=0.01))
+    engines = replace(studio.engines, speech=EndpointSpeech(url, "tts-1", sandbox))
     env: ToolEnv = replace(studio.env(), engines=engines, note=notes.append)
     state = studio.planned([("A voice from a server says this.", "x", 1000)])
     said = ""

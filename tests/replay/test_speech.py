@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import json
-import socket
-import threading
-import time
 import wave
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +18,7 @@ from replay.config import SpeechConfig
 from replay.sound import pcm16
 from replay.speech import EndpointSpeech, FliteSpeech, open_speech
 from schemas.errors import ConfigInvalid, EndpointFailed, EngineMissing
+from tests.media.servers import Reply, Server, serve
 
 
 @pytest.fixture(scope="module")
@@ -70,61 +63,10 @@ def test_flite_refuses_what_it_cannot_speak(sandbox: Sandbox, language: str, wan
     assert error.value.code == code
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a server sends. ``promised``: bytes its header speaks of, if not those it sends; ``drip_s``: pause before every byte."""
-
-    status: int
-    body: bytes = b""
-    headers: tuple[tuple[str, str], ...] = ()
-    promised: int | None = None
-    drip_s: float = 0.0
-
-
-class Server(ThreadingHTTPServer):
-    """A speech server that answers as it is told, in order."""
-
-    daemon_threads = True
-    answers: list[Answer]
-    asked: list[dict[str, Any]]
-    keys: list[str | None]
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        self.server.asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.server.keys.append(self.headers.get("Authorization"))
-        answer = self.server.answers.pop(0)
-        self.send_response(answer.status)
-        for name, value in answer.headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(answer.body) if answer.promised is None else answer.promised))
-        self.end_headers()
-        with contextlib.suppress(ConnectionError):
-            if not answer.drip_s:
-                self.wfile.write(answer.body)
-            for n in range(len(answer.body) if answer.drip_s else 0):
-                time.sleep(answer.drip_s)
-                self.wfile.write(answer.body[n : n + 1])
-
-    def log_message(self, format: str, *args: Any) -> None:
-        return
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server(("127.0.0.1", 0), Handler)
-    made.answers, made.asked, made.keys = [], [], []
-    threading.Thread(target=made.serve_forever, daemon=True).start()
-    yield made
-    made.shutdown()
-    made.server_close()
-
-
 def speech(server: Server, sandbox: Sandbox) -> EndpointSpeech:
-    return EndpointSpeech(f"http://127.0.0.1:{server.server_address[1]}/v1", "tts-1", sandbox, wait_s=0.01)
+    engine = EndpointSpeech(server.url, "tts-1", sandbox)
+    engine._client._sleep = lambda _: None
+    return engine
 
 
 def wav(rate: int = 48_000, channels: int = 1, seconds: float = 1.0, level: float = 0.4) -> bytes:
@@ -146,19 +88,20 @@ def with_sizes(data: bytes, size: int) -> bytes:
 TONE = wav()
 
 
-def test_an_endpoint_is_asked_and_its_sound_decoded(server: Server, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_is_asked_and_its_sound_decoded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKPRINT_SPEECH_API_KEY", "k")
-    server.answers = [Answer(200, TONE)]
-    samples, rate = speech(server, sandbox).speak("Hello  there.", "en", "alloy", 1.25)
+    with serve([Reply(TONE)]) as server:
+        samples, rate = speech(server, sandbox).speak("Hello  there.", "en", "alloy", 1.25)
     assert (rate, round(len(samples) / rate, 2)) == (24_000, 1.0)
-    assert server.asked == [{"model": "tts-1", "input": "Hello there.", "voice": "alloy", "speed": 1.25, "response_format": "wav"}]
-    assert server.keys == ["Bearer k"]
+    assert server.paths == ["/v1/audio/speech"]
+    assert server.requests == [{"model": "tts-1", "input": "Hello there.", "voice": "alloy", "speed": 1.25, "response_format": "wav"}]
+    assert server.headers[0]["Authorization"] == "Bearer k"
 
 
-def test_an_endpoint_gets_the_text_as_it_is_written(server: Server, sandbox: Sandbox) -> None:
-    server.answers = [Answer(200, TONE)]
-    speech(server, sandbox).speak("At 10:30 it cost ¥100.", "en", "alloy", 1.0)
-    assert server.asked[0]["input"] == "At 10:30 it cost ¥100."
+def test_an_endpoint_gets_the_text_as_it_is_written(sandbox: Sandbox) -> None:
+    with serve([Reply(TONE)]) as server:
+        speech(server, sandbox).speak("At 10:30 it cost ¥100.", "en", "alloy", 1.0)
+    assert server.requests[0]["input"] == "At 10:30 it cost ¥100."
 
 
 @pytest.mark.parametrize(
@@ -173,91 +116,61 @@ def test_an_endpoint_gets_the_text_as_it_is_written(server: Server, sandbox: San
     ],
     ids=["stereo", "telephone", "streamed", "streamed, zero", "silence", "nothing"],
 )
-def test_forms_of_sound_that_servers_send(server: Server, sandbox: Sandbox, body: bytes, seconds: float) -> None:
-    server.answers = [Answer(200, body)]
-    samples, rate = speech(server, sandbox).speak("Hello.", "en", "alloy", 1.0)
+def test_forms_of_sound_that_servers_send(sandbox: Sandbox, body: bytes, seconds: float) -> None:
+    with serve([Reply(body)]) as server:
+        samples, rate = speech(server, sandbox).speak("Hello.", "en", "alloy", 1.0)
     assert round(len(samples) / rate, 2) == pytest.approx(seconds, abs=0.02)
 
 
 @pytest.mark.parametrize("codec", ["libmp3lame", "flac"])
-def test_a_server_that_sends_another_format_is_understood(server: Server, sandbox: Sandbox, tmp_path: Path, codec: str) -> None:
+def test_a_server_that_sends_another_format_is_understood(sandbox: Sandbox, tmp_path: Path, codec: str) -> None:
     name = {"libmp3lame": "a.mp3", "flac": "a.flac"}[codec]
     argv = ("-f", "lavfi", "-i", "sine=frequency=300:duration=1", "-c:a", codec, f"/out/{name}")
     done = run_ffmpeg(argv, outputs=(name,), sandbox=sandbox, workdir=tmp_path)
-    server.answers = [Answer(200, done.outputs[name].read_bytes())]
-    samples, rate = speech(server, sandbox).speak("Hello.", "en", "alloy", 1.0)
+    with serve([Reply(done.outputs[name].read_bytes())]) as server:
+        samples, rate = speech(server, sandbox).speak("Hello.", "en", "alloy", 1.0)
     assert len(samples) / rate == pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.parametrize(
     "stumbles",
     [
-        [Answer(500, b"no"), Answer(429, b"slow")],
-        [Answer(200, TONE[:20_000])],
-        [Answer(200, TONE[:20_000], promised=len(TONE))],
-        [Answer(502, b"<html>bad gateway</html>"), Answer(408)],
+        [Reply(b"no", 500), Reply(b"slow", 429)],
+        [Reply(TONE[:20_000])],
+        [Reply(TONE, cut=20_000)],
+        [Reply(b"<html>bad gateway</html>", 502), Reply(b"", 408)],
     ],
     ids=["busy", "cut file", "cut connection", "gateway"],
 )
-def test_an_endpoint_that_stumbles_is_asked_again(server: Server, sandbox: Sandbox, stumbles: list[Answer]) -> None:
-    server.answers = [*stumbles, Answer(200, TONE)]
-    samples, rate = speech(server, sandbox).speak("Hello.", "en", "alloy", 1.0)
+def test_an_endpoint_that_stumbles_is_asked_again(sandbox: Sandbox, stumbles: list[Reply]) -> None:
+    with serve([*stumbles, Reply(TONE)]) as server:
+        samples, rate = speech(server, sandbox).speak("Hello.", "en", "alloy", 1.0)
     assert round(len(samples) / rate, 2) == 1.0
-    assert len(server.asked) == len(stumbles) + 1
+    assert len(server.requests) == len(stumbles) + 1
 
 
 @pytest.mark.parametrize(
     ("answer", "code", "asked"),
     [
-        (Answer(401, b"who"), "refused", 1),
-        (Answer(404), "refused", 1),
-        (Answer(302, headers=(("Location", "file:///etc/passwd"),)), "refused", 1),
-        (Answer(503), "no_answer", 3),
-        (Answer(200, TONE[:20_000]), "no_answer", 3),
-        (Answer(200, TONE[:30]), "no_answer", 3),
-        (Answer(200, TONE[:20_000], promised=len(TONE)), "no_answer", 3),
-        (Answer(200, TONE, drip_s=0.05), "no_answer", 3),
-        (Answer(200, b"<html>sorry</html>"), "answer_not_sound", 1),
-        (Answer(200, b'{"error": {"message": "no such voice"}}'), "answer_not_sound", 1),
-        (Answer(200), "answer_not_sound", 1),
-        (Answer(200, TONE[:24] + bytes(4) + TONE[28:]), "answer_not_sound", 1),
-        (Answer(200, b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n"), "answer_not_sound", 1),
-        (Answer(200, b"ffconcat version 1.0\nfile /etc/passwd\n"), "answer_not_sound", 1),
-        (Answer(200, bytes(3_000_000)), "answer_too_large", 1),
+        (Reply(b"who", 401), "endpoint_status", 1),
+        (Reply(b"", 302, {"Location": "file:///etc/passwd"}), "endpoint_status", 1),
+        (Reply(b"", 503), "endpoint_status", 3),
+        (Reply(TONE[:20_000]), "answer_cut", 3),
+        (Reply(TONE[:30]), "answer_cut", 3),
+        (Reply(TONE, cut=20_000), "endpoint_unreachable", 3),
+        (Reply(b"<html>sorry</html>"), "answer_not_sound", 1),
+        (Reply(b'{"error": {"message": "no such voice"}}'), "answer_not_sound", 1),
+        (Reply(b""), "answer_not_sound", 1),
+        (Reply(TONE[:24] + bytes(4) + TONE[28:]), "answer_not_sound", 1),
+        (Reply(b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n"), "answer_not_sound", 1),
+        (Reply(b"ffconcat version 1.0\nfile /etc/passwd\n"), "answer_not_sound", 1),
     ],
-    ids=lambda value: (
-        "" if not isinstance(value, Answer) else f"{value.status} {value.body[:12]!r}{value.promised or ''}{value.drip_s or ''}"
-    ),
+    ids=["key", "elsewhere", "busy", "cut file", "cut header", "cut", "html", "json", "empty", "zeroed", "playlist", "concat"],
 )
-def test_what_an_endpoint_does_wrong_is_named(
-    server: Server, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, answer: Answer, code: str, asked: int
-) -> None:
-    monkeypatch.setattr(EndpointSpeech, "max_bytes", 1_000_000)
-    monkeypatch.setattr(EndpointSpeech, "timeout_s", 0.4)
-    server.answers = [answer] * 3
-    with pytest.raises(EndpointFailed) as error:
+def test_what_an_endpoint_does_wrong_is_named(sandbox: Sandbox, answer: Reply, code: str, asked: int) -> None:
+    with serve([answer]) as server, pytest.raises(EndpointFailed) as error:
         speech(server, sandbox).speak("Hello.", "en", "alloy", 1.0)
-    assert (error.value.code, len(server.asked)) == (code, asked)
-
-
-def test_nobody_listens(sandbox: Sandbox) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with pytest.raises(EndpointFailed) as error:
-        EndpointSpeech(f"http://127.0.0.1:{port}/v1", "m", sandbox, wait_s=0.01).speak("Hello.", "en", "alloy", 1.0)
-    assert error.value.code == "no_answer"
-
-
-@pytest.mark.parametrize(("asked_for", "waited"), [("7", 7.0), ("600", 30.0), ("soon", 0.01), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.01)])
-def test_a_busy_server_says_how_long_to_wait(
-    server: Server, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, asked_for: str, waited: float
-) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr("replay.speech.time.sleep", pauses.append)
-    server.answers = [Answer(429, headers=(("Retry-After", asked_for),)), Answer(200, TONE)]
-    speech(server, sandbox).speak("Hello.", "en", "alloy", 1.0)
-    assert pauses == [waited]
+    assert (error.value.code, len(server.requests)) == (code, asked)
 
 
 def test_an_endpoint_needs_an_address(sandbox: Sandbox) -> None:
@@ -265,13 +178,6 @@ def test_an_endpoint_needs_an_address(sandbox: Sandbox) -> None:
         open_speech(SpeechConfig(engine="endpoint"), sandbox)
     with pytest.raises(ConfigInvalid):
         EndpointSpeech("file:///etc/passwd", "m", sandbox)
-
-
-@pytest.mark.parametrize("url", ["http://me:hunter2@127.0.0.1/v1", "https://host/v1?key=hunter2", "https://host/v1#hunter2"])
-def test_a_secret_in_an_address_is_refused_and_not_repeated(sandbox: Sandbox, url: str) -> None:
-    with pytest.raises(ConfigInvalid) as error:
-        EndpointSpeech(url, "m", sandbox)
-    assert "hunter2" not in str(error.value)
 
 
 def kokoro(sandbox: Sandbox) -> Any:
