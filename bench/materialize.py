@@ -28,6 +28,7 @@ from pathlib import Path
 from materialize.config import MaterializeConfig
 from materialize.environment import Bench
 from materialize.examples import materialize
+from materialize.recorded import LakeRuns
 from materialize.tokens import open_counter
 from replay.episode import run_episode
 from replay.policies.scripted import ScriptedPolicy
@@ -146,12 +147,9 @@ def resets(root: Path, lake: Path | None) -> None:
 
             times += _resets(Bench(suite.store, make, toy_registry(2)), run)
     else:
-        from jobs.grouping import open_bench
-
-        opened = Lake(lake, create=False)
-        for (sha,) in opened.query("select trajectory_sha256 from trajectories order by trajectory_id limit 20").rows:
-            run = Trajectory.model_validate_json(opened.store.read(sha))
-            times += _resets(open_bench(opened, run)[0], run)
+        runs = LakeRuns.at(lake)
+        for (sha,) in runs.lake.query("select trajectory_sha256 from trajectories order by trajectory_id limit 20").rows:
+            times += _resets(runs.bench(runs.run(str(sha))), runs.run(str(sha)))
     times.sort()
     share = {"resets": len(times), "p50_ms": times[len(times) // 2], "p95_ms": times[int(len(times) * 0.95)], "max_ms": times[-1]}
     print(json.dumps({n: round(v, 1) for n, v in share.items()}))

@@ -232,7 +232,7 @@ def _runtime(
         copy.put_file(store.path(name), ArtifactKind.OTHER, "application/octet-stream")
     snapshots = SnapshotStore(copy)
     start = snapshots.load(trajectory.first_snapshot)
-    then = registry.reproducing(start.film.task.tools_digest, _offered(trajectory, store))
+    then = registry.reproducing(start.film.task.tools_digest, offered_tools(trajectory, store))
     if then is None:
         raise ConfigInvalid("tools_gone", f"the tool space {start.film.task.tools_digest[:12]} cannot be put together from today's tools")
     work = scratch / "work"
@@ -256,7 +256,7 @@ class _RecordedFaults:
         return self._plan(call_index, tool, product, env, state) if call_index in self._struck else (product, ())
 
 
-def _offered(trajectory: Trajectory, store: ArtifactStore) -> list[str] | None:
+def offered_tools(trajectory: Trajectory, store: ArtifactStore) -> list[str] | None:
     """Names of the tools that were offered, from the first orchestrator's context."""
     for call in trajectory.calls:
         if call.role is Role.ORCHESTRATOR:

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from evaluation.audit import Settings
-from jobs.config import load_config
+from jobs import models
+from jobs.config import WorkprintConfig
 from jobs.questions import open_lake
-from jobs.stages import Workshop
-from materialize.branches import Executor
-from materialize.config import GroupConfig, RewardConfig
-from materialize.environment import Bench
+from materialize.branches import Continuation, Executor
 from materialize.groups import Decision, Group, choose, form_group
 from materialize.matched import matched_key
-from materialize.proposals import propose
-from media.sandbox import open_sandbox
-from repair.diagnose import ScriptedCritic
-from repair.faults import FaultPlan
-from repair.registry import full_registry
+from materialize.proposals import propose, sample
+from materialize.recorded import EngineMaker, LakeRuns
+from media.command import Sandbox
+from repair.endpoint_judge import EndpointJudge
+from replay.build_engines import build_engines
+from replay.engines import Engines
 from replay.policies.base import Policy
-from replay.policies.scripted import ScriptedPolicy
-from replay.suite import Suite
+from replay.policies.chat import ChatPolicy
 from schemas.canonical import derive_id, digest_of, stage_key
 from schemas.errors import AlreadyDone, ConfigInvalid, PipelineError, StorageFault
-from schemas.storyboard import Storyboard
-from schemas.trajectory import RoleOutput, Trajectory
+from schemas.trajectory import RoleContext, RoleOutput, Trajectory
 from storage.artifacts import ArtifactStore
 from storage.lake import Lake, StageCommit
-from storage.snapshots import SnapshotStore
 
 VERSION = 1
 
@@ -87,8 +83,7 @@ def make_groups(
     snapshot: str | None,
     sample: int,
     seed: int,
-    config: GroupConfig,
-    rewards: RewardConfig,
+    config: WorkprintConfig,
     roles: tuple[str, ...],
     note: Callable[[str], None],
 ) -> Grouped:
@@ -96,10 +91,12 @@ def make_groups(
 
     Args:
         snapshot: only the decision made in this state; else ``sample`` decisions over all, by quotas.
+        config: its parts ``groups`` and ``rewards``; for chat models also ``replay.policy`` and ``run.endpoints``. A decision is executed
+            in the settings that it was recorded with.
         roles: only decisions of these roles; all when empty.
 
     Raises:
-        ConfigInvalid: no lake, or nothing to decide on.
+        ConfigInvalid: no lake, nothing to decide on, or a chat model is asked for and not configured.
         StorageFault: the lake cannot be read or written.
     """
     started = time.monotonic()
@@ -110,10 +107,12 @@ def make_groups(
         what = f"no decision was made in {snapshot}" if snapshot else "the lake has no trajectories"
         raise ConfigInvalid("no_decisions", what, 'find snapshots with: workprint query "select snapshot_before from calls"')
     queued = frozenset((t, i) for t, i in lake.query("select trajectory_id, call_index from groups where status = 'queued'").rows)
-    chosen = tuple(decisions) if snapshot else choose(decisions, sample, seed, config, queued)
+    chosen = tuple(decisions) if snapshot else choose(decisions, sample, seed, config.groups, queued)
+    runs = LakeRuns(lake, sandbox=config.run.sandbox, engines=_engines(config), rewards=config.rewards, groups=config.groups)
+    players = Players(config, lake.store)
     for decision in chosen[:1] if snapshot else chosen:
         try:
-            group = _one(lake, decision, seed, config, rewards, note)
+            group = _one(runs, players, decision, seed, note)
         except StorageFault:
             raise
         except PipelineError as error:
@@ -128,6 +127,67 @@ def make_groups(
     return found
 
 
+def _engines(config: WorkprintConfig) -> EngineMaker:
+    """Engines of a run's settings; the judge that they name is reached as this configuration says."""
+
+    def make(settings: Settings, sandbox: Sandbox) -> Engines:
+        built = build_engines(settings.replay, sandbox)
+        if settings.repair.judge is None:
+            return built
+        named = config.model_copy(update={"repair": config.repair.model_copy(update={"judge": settings.repair.judge})})
+        return replace(built, judge=EndpointJudge(models.connect_judge(named)))
+
+    return make
+
+
+class Players:
+    """Who proposes candidates, and who plays on.
+
+    Raises:
+        ConfigInvalid: a chat model is to do it and none is configured, or it always says the same.
+    """
+
+    def __init__(self, config: WorkprintConfig, store: ArtifactStore) -> None:
+        self.config, self._store = config, store
+        self._part: models.Part | None = None
+        if "chat" in (config.groups.sampler, config.groups.continuation):
+            policy = config.replay.policy
+            self._part = "student" if policy.student is not None else "teacher"
+            named = policy.student or policy.teacher
+            if named is None:
+                raise ConfigInvalid("no_model", "groups of a chat model need one", "set replay.policy.student.model")
+            if config.groups.sampler == "chat" and named.temperature == 0:
+                raise ConfigInvalid("one_answer", "at temperature 0 all samples are one", "set the temperature of replay.policy.student")
+            self._model = named.digest()
+            models.connect(self._part, config)
+
+    def continuation(self, runs: LakeRuns, trajectory: Trajectory) -> tuple[Continuation, str]:
+        """The frozen policy with its name: what decides its outputs."""
+        if self.config.groups.continuation == "scripted":
+            return runs.continuation(trajectory), runs.continuation_name(trajectory)
+        return self._chat, digest_of(["chat", self._model])
+
+    def proposals(
+        self, runs: LakeRuns, trajectory: Trajectory, context: RoleContext, recorded: RoleOutput, seed: int, number: int
+    ) -> tuple[tuple[RoleOutput, str], ...]:
+        """Candidates of one round, with their origins."""
+        config, first = self.config.groups, 1 + number * ALTERNATIVES
+        if config.sampler == "chat":
+            return sample(context, [self._chat(seed * 1000 + n) for n in range(first, first + config.candidates)])
+        scripted = runs.continuation(trajectory)
+        others = [scripted(seed * 1000 + n) for n in range(first, first + ALTERNATIVES)]
+        return propose(context, recorded, others, config.candidates + number, seed + number)
+
+    @property
+    def name(self) -> str | None:
+        """Digest of the model that samples; None without one."""
+        return self._model if self.config.groups.sampler == "chat" else None
+
+    def _chat(self, seed: int) -> Policy:
+        assert self._part is not None  # noqa: S101  only asked for where a model is configured
+        return ChatPolicy(models.model(self._part, self.config), self._store, owner=self._part, seed=seed)
+
+
 def _decisions(lake: Lake, snapshot: str | None, roles: tuple[str, ...]) -> list[Decision]:
     rows = lake.query(
         "select trajectory_id, project_id, call_index, role, tool from calls where provenance != 'runtime' and tool is not null "
@@ -138,41 +198,29 @@ def _decisions(lake: Lake, snapshot: str | None, roles: tuple[str, ...]) -> list
     return [Decision(str(t), str(p), int(i), str(r), str(tool)) for t, p, i, r, tool in rows]
 
 
-def _one(
-    lake: Lake, decision: Decision, seed: int, config: GroupConfig, rewards: RewardConfig, note: Callable[[str], None]
-) -> Group | None:
+def _one(runs: LakeRuns, players: Players, decision: Decision, seed: int, note: Callable[[str], None]) -> Group | None:
     """Make one group and commit it; None when the very same group is known."""
-    sha, board_sha = lake.query(
-        "select t.trajectory_sha256, s.storyboard_sha256 from trajectories t join storyboards s using (project_id) "
-        "where t.trajectory_id = $1",
-        [decision.trajectory_id],
-    ).rows[0]
-    trajectory = Trajectory.model_validate_json(lake.store.read(sha))
-    board = Storyboard.model_validate_json(lake.store.read(board_sha))
-    bench, settings = open_bench(lake, trajectory, rewards)
-    replay = settings.replay.model_copy(update={"policy": settings.replay.policy.model_copy(update={"mistake_rate": 0.0})})
-    frozen = digest_of(["scripted", board_sha, replay.model_dump(mode="json")])
-
-    def policy(number: int) -> Policy:
-        return ScriptedPolicy(board, number, replay, ScriptedCritic())
-
+    lake, config = runs.lake, runs.groups
+    (sha,) = lake.query("select trajectory_sha256 from trajectories where trajectory_id = $1", [decision.trajectory_id]).rows[0]
+    trajectory = runs.run(str(sha))
+    bench = runs.bench(trajectory)
+    policy, frozen = players.continuation(runs, trajectory)
     with bench.open() as env:
         context = env.restore(trajectory, decision.call_index)
         key = matched_key(env.runtime, frozen, config)
-    settings_digest = digest_of([config.model_dump(mode="json"), rewards.model_dump(mode="json"), seed])
-    name = stage_key("groups", VERSION, settings_digest, (sha, key.group_id))
+    settings = [config.model_dump(mode="json"), runs.rewards.model_dump(mode="json"), seed]
+    name = stage_key("groups", VERSION, digest_of([*settings, players.name] if players.name else settings), (str(sha), key.group_id))
     if lake.done(name) is not None:
         return None
     recorded = trajectory.calls[decision.call_index].output
 
     def round_of(number: int) -> tuple[tuple[RoleOutput, str], ...]:
-        first = 1 + number * ALTERNATIVES
-        others = [policy(seed * 1000 + n) for n in range(first, first + ALTERNATIVES)]
-        return propose(context, recorded, others, config.candidates + number, seed + number)
+        return players.proposals(runs, trajectory, context, recorded, seed, number)
 
-    executor = Executor(bench, trajectory, decision.call_index, policy, config, rewards)
+    executor = Executor(bench, trajectory, decision.call_index, policy, config, runs.rewards)
     group = form_group(trajectory, decision.call_index, key, round_of, executor, config)
-    kept = (trajectory.calls[decision.call_index].context_sha256,)
+    replies = [c.output.reply for c in group.candidates if c.output.reply is not None]
+    kept = (trajectory.calls[decision.call_index].context_sha256, *replies)
     commit = StageCommit("groups", name, decision.project_id, key.group_id, "done", None, group.rows(), kept, derive_id("run", [name]))
     try:
         lake.commit(commit)
@@ -181,29 +229,6 @@ def _one(
     values = ", ".join(f"{c.origin} {c.outcome.reward.value:.3f}" for c in group.candidates)
     note(f"{group.key.group_id} {decision.role} {decision.tool}: {group.status} after {group.rounds}: {values}")
     return group
-
-
-def open_bench(lake: Lake, trajectory: Trajectory, rewards: RewardConfig | None = None) -> tuple[Bench, Settings]:
-    """What a stored run is executed with: its own settings, tools and faults."""
-    settings = Settings.of(trajectory, lake.store)
-    base = load_config(None)
-    config = base.model_copy(update={"replay": settings.replay, "repair": settings.repair})
-    shop = Workshop(config, lake.store, open_sandbox(config.run.sandbox))
-    engines = shop.engines
-
-    def suite(folder: Path) -> Suite:
-        store = ArtifactStore(lake.store.root)
-        return Suite(store, SnapshotStore(store), shop.sandbox, engines, settings.replay, folder)
-
-    faults = settings.repair.faults
-    start = lake.snapshots.load(trajectory.first_snapshot)
-    offered = next(
-        ([t["function"]["name"] for t in lake.store.read_json(c.context_sha256)["tools"]] for c in trajectory.calls if not c.request), None
-    )
-    registry = full_registry().reproducing(start.film.task.tools_digest, offered)
-    if registry is None:
-        raise ConfigInvalid("tools_gone", f"{trajectory.trajectory_id} was recorded with tools that this release cannot put together")
-    return Bench(lake.store, suite, registry, FaultPlan(faults) if faults.count else None, rewards), settings
 
 
 def explain(path: Path, candidate: str) -> dict[str, Any]:

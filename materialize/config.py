@@ -75,6 +75,14 @@ class GroupConfig(Frozen):
     """How comparison groups are made (Appendix A.2). The paper names delta and the cap and publishes no values: these are ours."""
 
     candidates: int = Field(default=4, ge=2, le=64, description="K: different outputs of one group")
+    sampler: Literal["scripted", "chat"] = Field(
+        default="scripted",
+        description="who proposes outputs: 'scripted' gives the recorded one, alternatives of other seeds and mistakes; 'chat' gives "
+        "samples of the model of replay.policy.student (or .teacher), and nothing else",
+    )
+    continuation: Literal["scripted", "chat"] = Field(
+        default="scripted", description="the frozen policy that plays on after every candidate: the scripted editor, or that chat model"
+    )
     seeds: tuple[int, ...] = Field(
         default=(0,), min_length=1, description="paired seeds of the frozen continuation, the same for every output"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +25,7 @@ from replay.suite import Suite
 from schemas.blocker import BlockerCode
 from schemas.canonical import Sha256, canonical_bytes, sha256_bytes
 from schemas.errors import ConfigInvalid
-from schemas.state import ProductionState
+from schemas.state import ProductionState, Task
 from schemas.trajectory import Call, Observation, ObservationStatus, Outcome, RoleContext, RoleOutput, Trajectory
 from storage.artifacts import ArtifactStore
 
@@ -59,7 +59,8 @@ class Bench:
         store: the lake's artifacts.
         suite: makes a suite for one environment.
         registry: the tools offered; the restored state must have been recorded with them.
-        faults: put in as they were in the recorded run.
+        faults: makes the filter that puts faults in as they were in the recorded run. A filter remembers what it met, so every restored
+            run gets its own.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Bench:
         store: ArtifactStore,
         suite: SuiteMaker,
         registry: Registry,
-        faults: FaultFilter | None = None,
+        faults: Callable[[], FaultFilter] | None = None,
         rewards: RewardConfig | None = None,
     ) -> None:
         self.store = store
@@ -138,22 +139,25 @@ class Environment:
         if not 0 <= call_index <= len(calls):
             raise ConfigInvalid("no_such_call", f"{trajectory.trajectory_id} has {len(calls)} calls, asked for {call_index}")
         snapshot = calls[call_index].snapshot_before if call_index < len(calls) else trajectory.last_snapshot
-        history = calls[:call_index]
-        runtime = Runtime(
-            snapshot,
-            self.bench.registry,
-            self._suite,
-            budget=trajectory.budget if budget is None else budget,
-            history=history,
-            fault_filter=self.bench.faults,
-        )
-        seen = sha256_bytes(canonical_bytes(runtime.context().visible()))
+        context = self.begin(snapshot, calls[:call_index], budget=trajectory.budget if budget is None else budget)
+        seen = sha256_bytes(canonical_bytes(context.visible()))
         if budget is None and call_index < len(calls) and seen != calls[call_index].context_sha256:
+            self._runtime = None
             raise ConfigInvalid(
                 "context_differs",
                 f"call {call_index} of {trajectory.trajectory_id} would see another context now than was recorded",
                 "restore it with the settings and the release it was recorded with",
             )
+        return context
+
+    def begin(self, start: Task | str, history: Sequence[Call] = (), *, budget: int | None = None) -> RoleContext:
+        """Start from a task, or from a snapshot with the calls that led to it; nothing is compared with a recording.
+
+        Raises:
+            ConfigInvalid, SchemaMismatch, StorageFault, DigestMismatch: as :class:`replay.runtime.Runtime`.
+        """
+        faults = None if self.bench.faults is None else self.bench.faults()
+        runtime = Runtime(start, self.bench.registry, self._suite, budget=budget, history=history, fault_filter=faults)
         self._runtime, self._start = runtime, len(history)
         self._potentials = [self._phi(runtime.state)]
         return runtime.context()

@@ -75,7 +75,7 @@ class Group:
                 "project_id": self.trajectory.project_id,
                 "candidate_index": i,
                 "origin": c.origin,
-                "output_json": canonical_text(c.output.model_dump(mode="json", exclude={"reply"})),
+                "output_json": canonical_text(c.output.model_dump(mode="json", exclude=set() if c.output.reply else {"reply"})),
                 "refused": c.outcome.refused,
                 "calls": c.outcome.calls,
                 "reward": c.outcome.reward.value,

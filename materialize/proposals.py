@@ -57,6 +57,20 @@ def propose(
     return tuple(out.values())[:count]
 
 
+def sample(context: RoleContext, policies: Sequence[Policy]) -> tuple[tuple[RoleOutput, str], ...]:
+    """What policies say to a context, one output each; equal ones count once. Nothing else is put among them, so a group of them is the
+    policy's own.
+
+    Raises:
+        PipelineError: a policy could not be asked.
+    """
+    out: dict[str, tuple[RoleOutput, str]] = {}
+    for policy in policies:
+        output = policy.act(context)
+        out.setdefault(canonical_text([output.tool, output.arguments_json, output.text]), (output, "sample"))
+    return tuple(out.values())
+
+
 def _mistakes(context: RoleContext, base: RoleOutput, seed: int) -> Iterator[RoleOutput]:
     rng = Random(f"mistakes:{seed}:{context.call_index}")  # noqa: S311 - seeded choice, no secret
     made = list(_calls(context, base) if context.role is Role.ORCHESTRATOR else _contents(context.role, base))

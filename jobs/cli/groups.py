@@ -27,15 +27,18 @@ def groups(
     paired: Annotated[
         int | None, typer.Option(min=1, max=16, help="Number of paired seeds of the continuation; overrides the configuration.")
     ] = None,
+    sampler: Annotated[str | None, typer.Option(help="Who proposes outputs: scripted, or chat (the model of the configuration).")] = None,
+    continuation: Annotated[str | None, typer.Option(help="Who plays on after every output: scripted, or chat.")] = None,
     role: Annotated[list[str] | None, typer.Option(help="Only this role; repeat for several.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Restore recorded states, execute several outputs in each, and record what they are worth.
 
     Every output starts from the same state and is continued by the same frozen policy with the same budget and seeds, in the settings of
-    the recorded run. Candidates are the recorded output, legal alternatives of other seeds, and mistakes. Rows go into the tables groups
-    and candidates; a group whose rewards differ too little is queued. The same command again finds its groups known. Weights of the rewards
-    and the gate are in the sections 'rewards' and 'groups' of the configuration.
+    the recorded run. Candidates are the recorded output, legal alternatives of other seeds, and mistakes; or, with --sampler chat, samples
+    of the model that the configuration names (replay.policy.student, run.endpoints.student). Rows go into the tables groups and
+    candidates; a group whose rewards differ too little is queued. The same command again finds its groups known. Weights of the rewards and
+    the gate are in the sections 'rewards' and 'groups' of the configuration.
 
     Examples:
 
@@ -43,24 +46,34 @@ def groups(
 
       workprint groups --lake lake --snapshot snp_3f0a... -k 6 --paired 2 --json
 
+      workprint groups --lake lake --config student.yaml --sampler chat --continuation chat -k 8
+
     Exit status: 0 all good, 4 some decisions could not be executed for reasons of ours.
     """
+    from pydantic import ValidationError
+
     from jobs.config import load_config
     from jobs.grouping import make_groups
     from jobs.single import printer
+    from materialize.config import GroupConfig
+    from schemas.errors import ConfigInvalid
 
     settings = load_config(config)
-    changed = {"candidates": candidates, "seeds": None if paired is None else tuple(range(paired))}
-    wanted = settings.groups.model_copy(update={name: value for name, value in changed.items() if value is not None})
+    changed = {
+        "candidates": candidates,
+        "seeds": None if paired is None else tuple(range(paired)),
+        "sampler": sampler,
+        "continuation": continuation,
+    }
+    wanted = {**settings.groups.model_dump(), **{name: value for name, value in changed.items() if value is not None}}
+    try:
+        settings = settings.model_copy(update={"groups": GroupConfig.model_validate(wanted)})
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        name = str(wrong["loc"][0])
+        raise ConfigInvalid("option", f"--{name}: {wrong['msg']}", "see: workprint groups --help") from error
     found = make_groups(
-        lake,
-        snapshot=snapshot,
-        sample=sample,
-        seed=seed,
-        config=wanted,
-        rewards=settings.rewards,
-        roles=tuple(role or ()),
-        note=printer(quiet=as_json),
+        lake, snapshot=snapshot, sample=sample, seed=seed, config=settings, roles=tuple(role or ()), note=printer(quiet=as_json)
     )
     if as_json:
         print_json(found.as_json())

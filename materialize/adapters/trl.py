@@ -1,28 +1,26 @@
-"""The environment core as TRL's ``environment_factory`` (GRPOTrainer of TRL 1.16): the orchestrator calls tools, the frozen rest is played.
+"""The environment core as TRL's ``environment_factory`` (GRPOTrainer of TRL 1.16), and as a reward function for single contents.
 
 TRL makes one instance for each rollout, calls ``reset(**row)`` with the dataset's row, offers the instance's public methods as tools, and
-asks ``get_reward()`` at the end. All members of a group get the same row, so all start from the same recorded state. Content that a tool
-asks of the generator or the critic is answered by the given policy, which also plays the rest of the run when the episode ends. Does not
-import TRL.
+asks ``get_reward()`` at the end. All members of a group get the same row, so all start from the same recorded state. Does not import TRL.
 
-    factory = environment_class(bench, content=make_policy)
-    trainer = GRPOTrainer(..., environment_factory=factory)
+    runs = LakeRuns.at("lake")
+    trainer = GRPOTrainer(..., environment_factory=environment_class(runs))              # rows of the orchestrator
+    trainer = GRPOTrainer(..., reward_funcs=content_reward(runs))                        # rows of generator and critic
 
-The row needs ``trajectory_sha256`` and ``call_index`` (columns of the tables trajectories and calls).
+Rows name a recorded decision (:meth:`materialize.recorded.LakeRuns.find`); other columns do not matter.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from materialize.environment import Bench, Environment
-from replay.policies.base import Policy
+from materialize.recorded import RecordedRuns
+from materialize.rollout import Rollout
 from schemas.canonical import canonical_text
 from schemas.contract import ArgSpec, Role, ToolContract
 from schemas.errors import ConfigInvalid
-from schemas.trajectory import Provenance, RoleOutput
 
 _TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 
@@ -30,12 +28,11 @@ _TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 class TrlEnvironment:
     """One rollout. Its tools are put on the subclass that :func:`environment_class` makes."""
 
-    _bench: Bench
-    _content: Callable[[], Policy]
+    _runs: RecordedRuns
+    _calls: int | None
 
     def __init__(self) -> None:
-        self._env: Environment | None = None
-        self._policy = self._content()
+        self._rollout = Rollout(self._runs)
 
     def reset(self, **row: Any) -> None:
         """Restore the state that a row names.
@@ -43,66 +40,54 @@ class TrlEnvironment:
         Raises:
             ConfigInvalid: the row names none, or no decision of the orchestrator.
         """
-        if not {"trajectory_sha256", "call_index"} <= set(row):
-            raise ConfigInvalid(
-                "row", "a row needs 'trajectory_sha256' and 'call_index'", "make rows from the tables trajectories and calls"
-            )
-        self._close()
-        env = self._bench.open()
-        context = env.restore(self._bench.trajectory(row["trajectory_sha256"]), int(row["call_index"]))
-        if context.role is not Role.ORCHESTRATOR:
-            env.close()
-            raise ConfigInvalid("row", f"call {row['call_index']} is a {context.role.value}'s", "take rows with role = 'orchestrator'")
-        self._env = env
+        self._rollout.reset(row, calls=self._calls)
+        if self._rollout.role is not Role.ORCHESTRATOR:
+            role = self._rollout.role.value
+            self._rollout.close()
+            raise ConfigInvalid("row", f"call {row.get('call_index')} is a {role}'s", "take rows with role = 'orchestrator'")
 
     def get_reward(self) -> float:
         """R^O of eq. 10 of what was done since the reset; the frozen policy plays the run to its end first."""
-        env = self._open()
-        while not env.finished:
-            env.step(self._policy.act(env.context()))
-        return env.reward().value
-
-    def _call(self, tool: str, arguments: dict[str, Any]) -> str:
-        """Execute one tool call and what it asks for; what the orchestrator reads next, as text."""
-        env = self._open()
-        given = {name: value for name, value in arguments.items() if value is not None}
-        output = RoleOutput(
-            role=Role.ORCHESTRATOR, tool=tool, arguments_json=canonical_text(given), provenance=Provenance.STUDENT, text_known=False
-        )
-        env.step(output)
-        while not env.finished and env.runtime.state.film.pending is not None:
-            env.step(self._policy.act(env.context()))
-        return env.context().messages[-1].content if not env.finished else canonical_text({"finished": True})
-
-    def _open(self) -> Environment:
-        if self._env is None:
-            raise ConfigInvalid("not_reset", "the environment has no state", "call reset first")
-        return self._env
-
-    def _close(self) -> None:
-        if self._env is not None:
-            self._env.close()
-            self._env = None
+        return self._rollout.reward().value
 
     def __del__(self) -> None:
-        self._close()
+        rollout = getattr(self, "_rollout", None)
+        if rollout is not None:
+            rollout.close()
 
 
-def environment_class(bench: Bench, content: Callable[[], Policy]) -> type[TrlEnvironment]:
-    """A class for ``environment_factory``: a public, typed, documented method for every tool of the bench's registry.
+def environment_class(runs: RecordedRuns, *, calls: int | None = None) -> type[TrlEnvironment]:
+    """A class for ``environment_factory``: a public, typed, documented method for every tool.
 
     Args:
-        content: makes the frozen policy that answers content requests and plays the run to its end.
+        calls: calls a rollout may make before the frozen policy plays on; 1 makes the matched groups of the paper.
     """
-    methods = {c.name: _method(c) for c in bench.registry.contracts()}
-    return type("WorkprintEnvironment", (TrlEnvironment,), {"_bench": bench, "_content": staticmethod(content), **methods})
+    methods = {c.name: _method(c) for c in runs.registry.contracts()}
+    return type("WorkprintEnvironment", (TrlEnvironment,), {"_runs": runs, "_calls": calls, **methods})
+
+
+def content_reward(runs: RecordedRuns) -> Callable[..., list[float]]:
+    """A function for ``reward_funcs``: R^G or R^C of one content for each row. Columns of the data set name the decisions."""
+
+    def workprint_reward(prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
+        rewards = []
+        for place, completion in enumerate(completions):
+            row = {name: values[place] for name, values in columns.items() if isinstance(values, list) and len(values) == len(completions)}
+            text = completion if isinstance(completion, str) else str(completion[-1].get("content") or "")
+            with Rollout(runs) as rollout:
+                rollout.reset(row)
+                rollout.say(text)
+                rewards.append(rollout.reward().value)
+        return rewards
+
+    return workprint_reward
 
 
 def _method(contract: ToolContract) -> Callable[..., str]:
     args = sorted(contract.args, key=lambda a: a.name)
 
     def method(self: TrlEnvironment, **arguments: Any) -> str:
-        return self._call(contract.name, arguments)
+        return self._rollout.call(contract.name, arguments)
 
     ordered = [a for a in args if a.required] + [a for a in args if not a.required]
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -310,6 +310,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def real_lake(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A small lake made with real tools (tests.materialize.real_lake). Tests may add groups and audits to it, nothing else."""
+    from tests.materialize.real_lake import make_lake
+
+    return make_lake(tmp_path_factory.mktemp("real"))
+
+
+@pytest.fixture(scope="session")
 def counter() -> TokenCounter:
     """The Qwen3 token counter; skips where the tokenizer is not installed."""
     try:
