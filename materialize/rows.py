@@ -110,6 +110,7 @@ def _call_row(t: Trajectory, c: Call) -> Row:
         "observation_json": canonical_text(c.observation.model_dump(mode="json")),
         "changed": list(c.observation.changed),
         "context_sha256": c.context_sha256,
+        "prompt_sha256": c.prompt_sha256,
         "snapshot_before": c.snapshot_before,
         "snapshot_after": c.snapshot_after,
         "state_before": c.state_before,

@@ -33,6 +33,12 @@ def prompt(role: Role) -> tuple[int, str]:
 
 
 @cache
+def prompt_digest(role: Role) -> Sha256:
+    """Names a role's prompt, version and text; recorded with every call."""
+    return digest_of([role.value, *prompt(role)])
+
+
+@cache
 def prompts_digest() -> Sha256:
     """Names the prompts of all roles; recorded in every trajectory."""
     return digest_of([[role.value, *prompt(role)] for role in Role])

@@ -17,7 +17,7 @@ import orjson
 
 from replay import checks, facts
 from replay import state as fold
-from replay.contexts import build_context, orchestrator_calls, prompts_digest, refusals_of_request
+from replay.contexts import build_context, orchestrator_calls, prompt_digest, prompts_digest, refusals_of_request
 from replay.registry import Registry
 from replay.suite import Allowance, Retried, Suite
 from replay.tool import Contents, Product, Refusal, Tool, ToolEnv
@@ -423,6 +423,7 @@ class Runtime:
             tool=turn.tool,
             tool_version=turn.version,
             context_sha256=context_ref.sha256,
+            prompt_sha256=prompt_digest(self.context().role),
             output=_storable(output),
             observation=observation,
             changes=changes,

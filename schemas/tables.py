@@ -286,7 +286,7 @@ TABLES: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         "calls",
-        2,
+        3,
         "One role output processed by the runtime.",
         ("trajectory_id", "call_index"),
         (
@@ -303,6 +303,7 @@ TABLES: tuple[TableSpec, ...] = (
             col("observation_json", "text", "what the runtime returned"),
             col("changed", "text_list", "'subject.field' of each committed change"),
             col("context_sha256", "text", "artifact: what the policy saw"),
+            col("prompt_sha256", "text", "names the role's prompt, version and text, that stands in it", null="recorded before version 3"),
             col("snapshot_before", "text", "state before, restorable"),
             col("snapshot_after", "text", "state after, restorable"),
             col("state_before", "text", "digest of the state before"),

@@ -116,6 +116,7 @@ class Call(Frozen):
     tool: str | None
     tool_version: int | None
     context_sha256: Sha256
+    prompt_sha256: Sha256 | None = Field(default=None, description="names the role prompt in the context; none in older trajectories")
     output: RoleOutput
     observation: Observation
     changes: tuple[Change, ...] = ()

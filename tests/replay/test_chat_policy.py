@@ -11,11 +11,13 @@ import pytest
 from replay.chat.config import EndpointLimits, ModelConfig, TurnConfig
 from replay.chat.model import HttpChatModel
 from replay.config import PolicyConfig, ReplayConfig
+from replay.contexts import prompt
 from replay.episode import run_episode
 from replay.policies.chat import ChatPolicy
 from replay.policies.mixed import MixedPolicy, teacher_share, teacher_turn
 from replay.policies.scripted import ScriptedPolicy
 from replay.runtime import Runtime
+from schemas.canonical import digest_of
 from schemas.contract import Role
 from schemas.errors import EndpointFailed
 from schemas.reply import ModelReply
@@ -87,6 +89,12 @@ def test_the_whole_reply_is_kept_beside_each_call(folder: Path, recording: Traje
     assert first.output.reply is not None
     reply = ModelReply.model_validate(run.suite.store.read_json(first.output.reply))
     assert (reply.form, reply.model, reply.sampling["temperature"]) == ("native", "tiny", 0.0)
+
+
+def test_every_call_names_the_prompt_it_was_made_under(recording: Trajectory) -> None:
+    named = {c.role: c.prompt_sha256 for c in recording.calls}
+    assert named == {role: digest_of([role.value, *prompt(role)]) for role in Role}
+    assert all(c.prompt_sha256 == named[c.role] for c in recording.calls)
 
 
 def test_the_time_a_reply_took_names_nothing(folder: Path, recording: Trajectory) -> None:
