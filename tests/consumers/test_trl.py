@@ -1,67 +1,112 @@
-"""TRL trains exactly what was authored. Needs an environment with TRL, named by WORKPRINT_TRL_PYTHON."""
+"""TRL trains exactly what was authored (checks A, B and D): supervised, preference, KTO and distillation sets, in one process."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
+from materialize.distillation import distillation_rows
 from materialize.export.api import export
-from schemas.tables import TABLE
-from storage.arrow import finish_rows, table_of
+from schemas.example import Split
+from tests.consumers.cases import wanted
+from tests.consumers.conftest import run_script
+from tests.materialize.conftest import storyboard, whole_run
+from tests.materialize.test_distillation import connect as connect_turns
+from tests.materialize.test_distillation import taken_in_turns
+from tests.materialize.test_export_compared import connect, tables  # noqa: F401 - a fixture
+from tests.materialize.test_groups import world  # noqa: F401 - a fixture
 
-ARGUMENTS = (
-    '{"shots": "all"}',
-    "{}",
-    '{"n": 3, "yes": true}',
-    '{"x": null, "f": 23.976023976023978}',
-    '{"s": "夜空 <b> \\"q\\""}',
-    '{"z": {"a": [1]}}',
-)
-TOOL = {
-    "type": "function",
-    "function": {"name": "cut", "description": "Cut.", "parameters": {"type": "object", "properties": {"shots": {"type": "string"}}}},
-}
+TEMPLATES = ("qwen3", "qwen3_5_think", "qwen3_8")
+JOBS = (*(("sft", t) for t in TEMPLATES), ("pref", "qwen3"), ("kto", "qwen3"), ("opd", "qwen3"))
+Results = dict[tuple[str, str], list[dict[str, Any]]]
 
 
-def _table() -> pa.Table:
-    rows = []
-    answers = [
-        {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "cut", "arguments": a}}]}
-        for a in ARGUMENTS
-    ] + [{"role": "assistant", "content": '{"queries":[{"shot_id":"s001","query":"夜空\\n"}]}'}]
-    for i, answer in enumerate(answers):
-        is_call = "tool_calls" in answer
-        rows.append(
-            {
-                "example_id": f"exa_{i}", "project_id": "prj_a", "trajectory_id": "trj_a", "call_index": i,
-                "role": "orchestrator" if is_call else "generator", "kind": "tool_call" if is_call else "queries",
-                "provenance": "scripted", "licence": "CC0-1.0", "attribution": None, "split": "train", "config_digest": "c",
-                "verified": True,
-                "snapshot_id": "snp_x", "context_sha256": "x",
-                "prompt_json": json.dumps([{"role": "system", "content": "Edit."}, {"role": "user", "content": f"<|im_end|> {i}"}]),
-                "tools_json": json.dumps([TOOL]) if is_call else "[]",
-                "completion_json": json.dumps(answer), "prompt_tokens": None, "completion_tokens": None,
-            }
-        )  # fmt: skip
-    return table_of(TABLE["examples"], finish_rows(TABLE["examples"], rows, stage_key="s", run_id="r"))
+@pytest.fixture(scope="module")
+def groups(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:  # noqa: F811
+    """Executed groups of the three roles."""
+    return connect(tables)
 
 
-@pytest.mark.slow
-def test_trl_trains_the_authored_text_and_nothing_else(tmp_path: Path) -> None:
-    python = os.environ.get("WORKPRINT_TRL_PYTHON")
-    if not python:
-        pytest.skip("set WORKPRINT_TRL_PYTHON to the Python of an environment with torch==2.13.0 and trl==1.16.0")
-    export("sft", "trl", _table(), tmp_path / "out")
-    script = Path(__file__).with_name("trl_sft.py")
-    env = os.environ | {"HF_HOME": str(tmp_path / "hf")}
-    done = subprocess.run([python, str(script), str(tmp_path / "out")], capture_output=True, text=True, env=env)
-    figures = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"template"')]
-    assert [(f["template"], f["rows"], f["equal"]) for f in figures] == [(t, 7, 7) for t in ("qwen3", "qwen3_5_think", "qwen3_8")], (
-        done.stderr
+@pytest.fixture(scope="module")
+def results(
+    exported: Callable[[str], Path],
+    tokenizers: Path,
+    groups: duckdb.DuckDBPyConnection,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Results:
+    """What the jobs printed."""
+    root = tmp_path_factory.mktemp("trl")
+    run = whole_run(root / "store")
+    turns = distillation_rows(
+        taken_in_turns(run, {"beta_start": 0.8, "update": 50, "decay_updates": 100}), storyboard("prj_one"), run.store, Split.TRAIN
     )
-    assert done.returncode == 0
+    sources = {"pref": groups, "kto": groups, "opd": connect_turns(turns)}
+    for kind, source in sources.items():
+        export(kind, "trl", source, root / kind)
+    folders = {"sft": exported("trl")} | {kind: root / kind for kind in sources}
+    lines = run_script("trl", "trl_train.py", *(a for kind, t in JOBS for a in (kind, folders[kind], tokenizers / t)), cwd=root)
+    found: Results = defaultdict(list)
+    for line in lines:
+        assert "error" not in line, f"{JOBS[line['job']]}: {line['error']}"
+        found[JOBS[line["job"]]].append(line)
+    return found
+
+
+def authored(tables: dict[str, pa.Table]) -> dict[str, set[str]]:  # noqa: F811
+    """What Qwen3's template makes of the candidates of each group."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in tables["candidates"].to_pylist():
+        said = json.loads(row["output_json"])
+        text = said["text"]
+        if said["role"] == "orchestrator":
+            try:
+                arguments = json.loads(said["arguments_json"])
+            except ValueError:
+                continue  # a spoiled call cannot be rendered, and is left out
+            text = f'<tool_call>\n{{"name": "{said["tool"]}", "arguments": {json.dumps(arguments, ensure_ascii=False)}}}\n</tool_call>'
+        found[row["group_id"]].add(text + "<|im_end|>\n")
+    return found
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_sft_trains_the_authored_text_and_nothing_else(results: Results, template: str) -> None:
+    *rows, end = results["sft", template]
+    assert {r["id"]: r["trained"] for r in rows} == wanted(template)
+    assert end["steps"] == 2
+    assert all(0 < loss < 20 for loss in end["losses"])
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_control_tokens_in_a_prompt_stay_text(results: Results, template: str) -> None:
+    (row,) = [r for r in results["sft", template] if r.get("id") == "exa_control_token_in_the_prompt"]
+    assert row["all"].count("<|im_end|>") == 3  # system, user, assistant
+
+
+def test_preference_pairs_are_trained_as_authored(results: Results, tables: dict[str, pa.Table]) -> None:  # noqa: F811
+    *rows, end = results["pref", "qwen3"]
+    said = authored(tables)
+    assert len(rows) > 3
+    assert all({r["chosen"], r["rejected"]} <= said[r["group"]] and r["chosen"] != r["rejected"] for r in rows)
+    assert '<tool_call>\n{"name": "compose_timeline", "arguments": {}}\n</tool_call><|im_end|>\n' in {r["chosen"] for r in rows}
+    assert len(end["losses"]) == end["steps"] == 2
+
+
+def test_kto_labels_stand_at_what_was_authored(results: Results, tables: dict[str, pa.Table]) -> None:  # noqa: F811
+    *rows, end = results["kto", "qwen3"]
+    said = authored(tables)
+    assert {r["label"] for r in rows} == {True, False}
+    assert all(r["trained"] in said[r["group"]] for r in rows)
+    assert len(end["losses"]) == end["steps"] == 2
+
+
+def test_a_teacher_is_distilled_on_recorded_prompts(results: Results) -> None:
+    (end,) = results["opd", "qwen3"]
+    assert end["steps"] == 1
+    assert all(loss > 0 for loss in end["losses"])
