@@ -39,6 +39,7 @@ _SPOTLIGHT = {
     DefectCode.SPOTLIGHT_TEXT_WRONG,
     DefectCode.SPOTLIGHT_OVERFLOW,
     DefectCode.SPOTLIGHT_LOW_CONTRAST,
+    DefectCode.RENDER_GRAPHIC_MISSING,
 }
 
 _SHOT_MIN_US, _SHOT_MAX_US = 500_000, 20_000_000
@@ -53,7 +54,8 @@ _TOOLS_NEEDED = (
     "segment_article", "plan_shots", "retrieve_visuals", "synthesize_narration", "search_music", "compose_timeline", "render_shots",
     "inspect_quality", "stitch_video",
 )  # fmt: skip
-"""The shortest run that delivers an inspected film; ``decorate_spotlights`` comes to it when a graphic is planned."""
+"""The shortest run that delivers an inspected film; ``decorate_spotlights`` comes to it when a graphic is planned, and ``search_music``
+goes where there is no music library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,8 @@ def plan_coverage(state: ProductionState) -> float:
 
 
 def spotlight_decoration_coverage(state: ProductionState) -> float:
-    """Share of the planned graphics that exist and have no open error found by the judge; 1 when shots are planned and none has a graphic;
-    0 without shots."""
+    """Share of the planned graphics that exist and stand in their render without an open error; 1 when shots are planned and none has a
+    graphic; 0 without shots."""
     if not state.film.shot_order:
         return 0.0
     planned = [s for s in state.shots.values() if s.planned.spotlight is not None]
@@ -142,8 +144,9 @@ def plan_hygiene(state: ProductionState) -> float:
 
 def completion(state: ProductionState) -> float:
     """Mean over nine milestones (segments, shot plan, assets, narration, graphics, music, timeline, renders, delivery) of the share of
-    subjects that have it; 1 only for a delivered film of the present state."""
-    return sum(_reached(state, fact) for fact in _MILESTONES) / len(_MILESTONES)
+    subjects that have it; 1 only for a delivered film of the present state. Music is no milestone where there is no music library."""
+    milestones = [fact for fact in _MILESTONES if fact is not Fact.MUSIC or state.film.task.music_library]
+    return sum(_reached(state, fact) for fact in milestones) / len(milestones)
 
 
 def efficiency(trajectory: Trajectory, state: ProductionState) -> float:
@@ -154,7 +157,7 @@ def efficiency(trajectory: Trajectory, state: ProductionState) -> float:
     """
     calls = sum(1 for c in trajectory.calls if c.role is Role.ORCHESTRATOR and c.output.provenance is not Provenance.RUNTIME)
     spotlights = any(s.planned.spotlight is not None for s in state.shots.values())
-    shortest = len(_TOOLS_NEEDED) + (1 if spotlights else 0)
+    shortest = len(_TOOLS_NEEDED) + (1 if spotlights else 0) - (0 if state.film.task.music_library else 1)
     room = trajectory.budget - shortest
     spent = 1.0 if calls > shortest else 0.0
     if room > 0:

@@ -38,6 +38,7 @@ _PREREQUISITE = {BlockerCode.PREREQUISITE_MISSING, BlockerCode.WRONG_STAGE_ORDER
 
 _SHOWN_BY: dict[Code, Check] = {
     Code.RENDER_WRONG_SIZE: "render", Code.RENDER_FROZEN: "render", Code.ASSET_MISMATCH: "render", Code.ASSET_REPEATED: "render",
+    Code.RENDER_GRAPHIC_MISSING: "render", Code.DELIVERY_GRAPHIC_MISSING: "render",
     Code.RENDER_WRONG_LENGTH: "duration", Code.PACING_TOO_LONG: "duration", Code.PACING_TOO_SHORT: "duration",
     Code.DELIVERY_DRIFT: "duration", Code.ASSET_TOO_SHORT: "duration",
     Code.NARRATION_SILENT: "narration", Code.NARRATION_CLIPPED: "narration", Code.NARRATION_TRUNCATED: "narration",

@@ -67,7 +67,7 @@ class Bench:
             old, had = product_quality(self.state, subject, product, self.env)
             new, has = product_quality(candidate, subject, product, self.env)
             asked = codes.get(subject, set())
-            elsewhere = all(TAXONOMY[c].product is not product and c is not DefectCode.PLAN_REPETITION for c in asked)
+            elsewhere = all(TAXONOMY[c].product is not product for c in asked)
             no_worse = new == old and not has - had and (elsewhere or not asked & has) and _differs(self.state, candidate, subject)
             better = new > old or no_worse
             if better:

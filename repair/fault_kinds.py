@@ -65,6 +65,14 @@ _KINDS = (
         (Code.ASSET_MISMATCH, Code.ASSET_TOO_SHORT),
     ),
     FaultKind(
+        "asset_cut", "execution", "the shot's copy of its clip ends after a fifth of a second", Product.ASSET, "asset",
+        (Code.ASSET_TOO_SHORT,),
+    ),
+    FaultKind(
+        "query_repeated", "execution", "the shot's clip is searched for with the query of the shot before it", Product.ASSET, "asset",
+        (Code.PLAN_REPETITION, Code.ASSET_MISMATCH, Code.ASSET_TOO_SHORT),
+    ),
+    FaultKind(
         "decoration_wrong_text", "execution", "the graphic is rendered with other words and figures than its slots", Product.DECORATION,
         "decoration", (Code.SPOTLIGHT_TEXT_WRONG, Code.SPOTLIGHT_OVERFLOW, Code.SPOTLIGHT_LOW_CONTRAST),
     ),
@@ -88,10 +96,17 @@ _KINDS = (
         (Code.MUSIC_CLIPPED,), on_film=True,
     ),
     FaultKind("render_black", "execution", "the render is black", Product.RENDER, "render", (Code.RENDER_BLACK,)),
-    FaultKind("render_frozen", "execution", "the render repeats its first frame", Product.RENDER, "render", (Code.RENDER_FROZEN,)),
+    FaultKind(
+        "render_frozen", "execution", "the render repeats its first frame", Product.RENDER, "render",
+        (Code.RENDER_FROZEN, Code.RENDER_GRAPHIC_MISSING),
+    ),
     FaultKind("render_wrong_size", "execution", "the render has half the size", Product.RENDER, "render", (Code.RENDER_WRONG_SIZE,)),
     FaultKind(
         "render_wrong_length", "execution", "the render ends at 60 % of its frames", Product.RENDER, "render", (Code.RENDER_WRONG_LENGTH,)
+    ),
+    FaultKind(
+        "render_no_graphic", "execution", "the shot is rendered without its graphic", Product.RENDER, "render",
+        (Code.RENDER_GRAPHIC_MISSING,),
     ),
     FaultKind(
         "delivery_silent", "execution", "the film loses its sound", Product.DELIVERY, "delivery", (Code.DELIVERY_SILENT,), on_film=True
@@ -113,6 +128,10 @@ _KINDS = (
     ),
     FaultKind(
         "delivery_black", "execution", "the film's picture is black", Product.DELIVERY, "delivery", (Code.DELIVERY_BLACK,), on_film=True
+    ),
+    FaultKind(
+        "delivery_no_graphic", "execution", "the film's picture is one grey while graphics should stand", Product.DELIVERY, "delivery",
+        (Code.DELIVERY_GRAPHIC_MISSING,), on_film=True,
     ),
     FaultKind("product_rejected", "execution", "a shot's finished render is rejected, and the call with it", Product.RENDER, "render"),
     FaultKind("tool_crash", "infrastructure", "an engine of the call dies", Product.RENDER, "render"),

@@ -140,9 +140,9 @@ def subjects(state: ProductionState, kind: FaultKind) -> tuple[str, ...]:
         return (FILM,)
     if kind.product in (Made.NARRATION, Made.PLAN, Made.TIMELINE):
         return tuple(s for s in order if state.shots[s].planned.text.strip())
-    if kind.product is Made.DECORATION:
+    if kind.product is Made.DECORATION or kind.name == "render_no_graphic":
         return tuple(s for s in order if state.shots[s].planned.spotlight is not None)
-    if kind.name == "asset_repeated":
+    if kind.name in ("asset_repeated", "query_repeated"):
         return order[1:]
     return order
 

@@ -53,7 +53,7 @@ def examine(
     wanted = tuple(shots)
     findings: list[Finding] = []
     findings += plan_findings(state, wanted, limits)
-    findings += asset_findings(state, wanted, env, limits)
+    findings += asset_findings(state, wanted, env, measured, limits)
     findings += narration_findings(state, wanted, env, measured, limits)
     findings += spotlight_findings(state, wanted, env, measured, limits)
     findings += music_findings(state, env, measured, limits)
@@ -124,7 +124,7 @@ def product_quality(
     if not _exists(state, shot_id, product):
         return 0.0, frozenset()
     if product is Product.ASSET:
-        findings += asset_findings(state, [shot_id], env, limits)
+        findings += asset_findings(state, [shot_id], env, measured, limits)
         findings += (f for f in plan_findings(state, [shot_id], limits) if f.code is DefectCode.PLAN_REPETITION)
     elif product is Product.NARRATION:
         findings += narration_findings(state, [shot_id], env, measured, limits)

@@ -13,7 +13,7 @@ from schemas.canonical import Frozen
 class InspectionLimits(Frozen):
     """Limits of the structured checks and of the embedded judge. All of them are choices of ours, not the paper's."""
 
-    version: str = "limits.2"
+    version: str = "limits.3"
 
     # plan
     pacing_factor: float = Field(default=2.0, description="a slot may be this many times its planned length, or 1/this of it")
@@ -51,6 +51,13 @@ class InspectionLimits(Frozen):
     motion_min: float = Field(default=1.0, description="luma change between two looks that counts as motion of the clip, 0 to 255")
     motion_kept: float = Field(default=0.2, description="share of the clip's change that a healthy render shows at least")
     motion_lost: float = Field(default=0.5, description="share of the clip's moving intervals that a frozen render does not show")
+
+    # graphics on screen
+    graphic_like: float = Field(default=0.6, description="a render shows its graphic from this correlation of luma on, -1 to 1")
+    graphic_flat: float = Field(
+        default=4.0, description="a graphic with less detail has no correlation; standard deviation of luma, 0 to 255"
+    )
+    graphic_apart: float = Field(default=12.0, description="... and is shown where luma differs by less than this, 0 to 255")
 
     # embedded judge
     text_wrong: float = Field(default=0.60, description="a slot read back below this similarity is wrong, 0 to 1")

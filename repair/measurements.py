@@ -55,6 +55,28 @@ class TrackEnd:
     """RMS of the last 40 ms against the RMS of the whole track, decibels; very low for a track that fades out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A part of a picture, pixels of its own size."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How far an area of one picture shows another picture."""
+
+    correlation: float
+    """Of the luma of both, -1 to 1; 0 where one of them is flat."""
+    apart: float
+    """Mean absolute difference of luma, 0 to 255."""
+    detail: float
+    """Standard deviation of the other picture's luma, 0 to 255: without detail its correlation says nothing."""
+
+
 class Measurements:
     """What is known of artifacts by their digests. Safe for threads; ``taken`` counts what the memory did not hold, by kind."""
 
@@ -100,6 +122,21 @@ class Measurements:
 
         return self._once(("motion", ref.sha256, *map(str, times_us)), take)
 
+    def likeness(self, ref: ArtifactRef, at_us: int, other: ArtifactRef, other_us: int, area: Area, env: ToolEnv) -> Likeness:
+        """How far ``area`` of one picture artifact, at a time, shows another picture artifact at a time of its own."""
+
+        def take() -> Likeness:
+            seen, wanted = self._luma(ref, at_us, env), self._luma(other, other_us, env)
+            return _likeness(seen[area.y : area.y + area.height, area.x : area.x + area.width], wanted)
+
+        key = ("likeness", ref.sha256, str(at_us), other.sha256, str(other_us), f"{area.x},{area.y},{area.width},{area.height}")
+        return self._once(key, take)
+
+    def _luma(self, ref: ArtifactRef, at_us: int, env: ToolEnv) -> NDArray[np.float32]:
+        info = self.info(ref, env)
+        side = max(info.video.display_width, info.video.display_height) if info.video is not None else 1
+        return np.asarray(grab_frames(env.store.path(ref.sha256), info, env.sandbox, [at_us], side)[0].astype(np.float32) @ _LUMA)
+
     def _once(self, key: tuple[str, ...], take: Callable[[], T]) -> T:
         with self._lock:
             if key in self._known:
@@ -119,6 +156,22 @@ def _track_end(data: bytes) -> TrackEnd:
     samples, rate = read_wav(data)
     whole = _rms(samples)
     return TrackEnd(_db(_rms(samples[-max(1, rate * 40 // 1000) :]) / whole) if whole > 0 else -120.0)
+
+
+def _likeness(seen: NDArray[np.float32], wanted: NDArray[np.float32]) -> Likeness:
+    if 0 in seen.shape:
+        return Likeness(0.0, 255.0, float(wanted.std()))
+    rows, columns = (min(a, b) for a, b in zip(seen.shape, wanted.shape, strict=True))
+    a, b = (_sampled(picture, rows, columns) for picture in (seen, wanted))
+    spread = float(a.std() * b.std())
+    correlation = float(((a - a.mean()) * (b - b.mean())).mean()) / spread if spread > 1e-6 else 0.0
+    return Likeness(correlation, float(np.abs(a - b).mean()), float(b.std()))
+
+
+def _sampled(picture: NDArray[np.float32], rows: int, columns: int) -> NDArray[np.float64]:
+    """The picture at evenly spaced places, so that pictures of different size can be compared."""
+    place = (np.linspace(0, n - 1, m).round().astype(int) for n, m in zip(picture.shape, (rows, columns), strict=True))
+    return np.asarray(picture[np.ix_(*place)], dtype=np.float64)
 
 
 def _rms(samples: NDArray[np.float32]) -> float:

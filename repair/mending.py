@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from repair.checks.assets import alternatives, free_clips
+from repair.checks.assets import alternatives, free_clips, is_damaged
 from repair.checks.plan import covered_us, slot_us
 from repair.findings import FILM
 from repair.inspect import mends_tried, open_defects
@@ -98,7 +98,7 @@ def _is_possible(state: ProductionState, defect: Defect, mend: MendCode) -> bool
     if mend is MendCode.RERETRIEVE:
         if defect.severity == "error":
             return bool(alternatives(state, subject))
-        return any(shot.asset is None or c.clip_id != shot.asset.clip_id for c in free_clips(state, subject))
+        return is_damaged(state, subject) or any(shot.asset is None or c.clip_id != shot.asset.clip_id for c in free_clips(state, subject))
     if mend is MendCode.REFILL_SLOTS:
         return shot.planned.spotlight is not None
     if mend is MendCode.RENARRATE:
@@ -145,9 +145,12 @@ def working_state(state: ProductionState, job: Job) -> ProductionState:
 
 
 def excluded(state: ProductionState, shot_id: str, job: Job) -> tuple[str, ...]:
-    """Excluded clips of a shot after a search for another: the present one; and where that was too short, all that would be so too."""
+    """Excluded clips of a shot after a search for another: the present one; and where that was too short, all that would be so too.
+    Neither where only the shot's copy of the clip is damaged: the pool's is sound."""
     shot = state.shots[shot_id]
     out = list(shot.excluded_clips)
+    if is_damaged(state, shot_id):
+        return tuple(out)
     if shot.asset is not None:
         out.append(shot.asset.clip_id)
     if shot_id in job.too_short:

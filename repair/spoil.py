@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from media.ffmpeg import house_audio, house_video, run_ffmpeg
+from repair.checks.assets import free_clips
+from repair.checks.plan import covered_us, slot_us
 from repair.findings import FILM
+from repair.limits import LIMITS
 from repair.measurements import MEASURED
 from repair.mending import borrowed_tools
 from replay.interchange import to_otio
+from replay.picture import Canvas, shot_argv
 from replay.timing import Layout, Slot
 from replay.tool import Refusal, ToolEnv
 from schemas.artifact import ArtifactKind, ArtifactRef
@@ -193,6 +197,73 @@ def _mismatch(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | N
     return Spoiled(value.model_dump(mode="json"), f"clip {worst.clip_id}, least like the query")
 
 
+CUT_FRAMES = 3
+"""Frames that are left of a clip that is cut: a fifth of a second of the usual films."""
+
+
+SURE_US = 500_000
+"""A length that is not on the timeline yet may turn out shorter by this."""
+
+
+def _may_cover(graphic: Decoration | None) -> bool:
+    return graphic is None or graphic.placement == "full_frame"
+
+
+def _cut(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    """The shot's clip cut to its beginning, where the picture then stands still for too long; the pool keeps its own copy."""
+    shot = state.shots[subject]
+    own, slot = shot.asset, slot_us(state, subject)
+    if own is None or (slot is None and shot.planned.spotlight is not None and _may_cover(shot.decoration)):
+        return None
+    ref = _picture(own.ref, "null", env, CUT_FRAMES)
+    shown = (slot or shot.planned.target_duration_us) - covered_us(state, subject)
+    if shown - MEASURED.video(ref, env).duration_us <= LIMITS.hold_max_us + SURE_US:
+        return None
+    return Spoiled(own.model_copy(update={"ref": ref}).model_dump(mode="json"), f"first {CUT_FRAMES} frames", (ref,))
+
+
+def _query_of_neighbour(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    """The free clip that the query of the shot before finds, recorded with that query."""
+    order, own = state.film.shot_order, state.shots[subject].asset
+    before = state.shots[order[order.index(subject) - 1]]
+    query = before.asset.query if before.asset is not None else before.planned.visual_query
+    free = [c for c in free_clips(state, subject) if own is not None and c.clip_id != own.clip_id]
+    planned = state.shots[subject].planned.visual_query
+    if own is None or not free or " ".join(query.casefold().split()) == " ".join(planned.casefold().split()):
+        return None
+    likeness = env.engines.embedder.encode([c.text for c in free], is_query=False) @ env.engines.embedder.encode([query], is_query=True)[0]
+    found = free[int(likeness.argmax())]
+    value = AssetChoice(clip_id=found.clip_id, ref=found.ref, query=query, score=own.score, ranked=own.ranked)
+    return Spoiled(value.model_dump(mode="json"), f"searched for with {query[:80]!r}")
+
+
+def _bare(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    """The shot rendered as the tool does it, without its graphic."""
+    shot, task = state.shots[subject], state.film.task
+    if shot.render is None or shot.asset is None or shot.decoration is None or shot.planned.spotlight is None:
+        return None
+    clip = MEASURED.video(shot.asset.ref, env)
+    canvas = Canvas(task.width, task.height, task.frame_rate, env.config.render.crf, env.config.render.preset)
+    folder = Path(env.workdir) / f"bare-{subject}"
+    folder.mkdir()
+    argv = shot_argv((clip.width, clip.height), shot.render.frames, canvas, None)
+    inputs = {"clip": env.store.path(shot.asset.ref.sha256)}
+    done = run_ffmpeg(argv, inputs=inputs, outputs=("shot.mp4",), sandbox=env.sandbox, workdir=folder)
+    ref = env.store.put_file(done.outputs["shot.mp4"], shot.render.ref.kind, "video/mp4")
+    return Spoiled(shot.render.model_copy(update={"ref": ref}).model_dump(mode="json"), f"without {shot.decoration.template}", (ref,))
+
+
+def _graphics_gone(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
+    """The film with one grey over every shot that has a graphic."""
+    timeline = state.film.timeline
+    shots = [i for i in (timeline.items if timeline is not None else ()) if state.shots[i.shot_id].decoration is not None]
+    if not shots:
+        return None
+    when = "+".join(f"between(n,{i.start_frame},{i.start_frame + i.frames - 1})" for i in shots)
+    grey = f"drawbox=c=0x808080:t=fill:enable='{when}',format=yuv420p"
+    return _film(("-vf", grey, "-c:a", "copy", *house_video(20, "ultrafast")), f"grey over {len(shots)} shots")(state, subject, env)
+
+
 def _music(filters: str, detail: str) -> Spoiler:
     def spoil(state: ProductionState, subject: str, env: ToolEnv) -> Spoiled | None:
         music: MusicChoice | None = state.film.music
@@ -276,6 +347,8 @@ SPOILERS: dict[str, Spoiler] = {
     "narration_quiet": spoiled_voice(lambda _: "volume=-14dB", "14 dB quieter"),
     "asset_repeated": _repeat,
     "asset_mismatch": _mismatch,
+    "asset_cut": _cut,
+    "query_repeated": _query_of_neighbour,
     "decoration_wrong_text": _wrong_text,
     "decoration_low_contrast": _graphic(
         lambda _: "lutyuv=y=24+(val-16)*0.06:u=128+(val-128)*0.06:v=128+(val-128)*0.06", "6 % of its contrast"
@@ -290,6 +363,7 @@ SPOILERS: dict[str, Spoiler] = {
     ),
     "render_wrong_size": _render(_half, 1.0, "half width and height"),
     "render_wrong_length": _render(lambda _: "null", 0.6, "60 % of its frames"),
+    "render_no_graphic": _bare,
     "plan_text_lost": _half_text,
     "timeline_slot_short": _slot(lambda _, spoken_us, rate: max(1, rate.frame_at(spoken_us) // 2), "half of its narration"),
     "timeline_slot_long": _slot(lambda frames, _, rate: 5 * frames + 4 * rate.frame_at(1_000_000), "5 times its length and 4 s"),
@@ -298,6 +372,7 @@ SPOILERS: dict[str, Spoiler] = {
     "delivery_clipped": _film_sound(lambda _: "volume=24dB", "24 dB over full scale"),
     "delivery_cut_sound": _film_sound(lambda us: f"atrim=end={us * 7 // 10 / 1e6:.6f}", "sound cut at 70 % of its length"),
     "delivery_shifted": _film_sound(lambda us: f"adelay=150:all=1,atrim=end={us / 1e6:.6f}", "sound 150 ms late"),
+    "delivery_no_graphic": _graphics_gone,
     "delivery_black": _film(("-vf", "drawbox=c=black:t=fill,format=yuv420p", "-c:a", "copy", *house_video(20, "ultrafast")), "all frames"),
 }
 """One way of making it for every execution-level kind."""

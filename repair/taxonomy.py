@@ -57,7 +57,7 @@ MEANING: dict[MendCode, str] = {
     MendCode.RENARRATE: "speak the shot's text again",
     MendCode.RERENDER: "render the shot again from the same clip, graphic and length",
     MendCode.REFILL_SLOTS: "fill the shot's template again and render the graphic",
-    MendCode.RERETRIEVE: "exclude the shot's clip, and if it was too short all that are, and choose another",
+    MendCode.RERETRIEVE: "exclude the shot's clip (not if its copy was damaged), and if it was too short all that are, and choose anew",
     MendCode.NEW_MUSIC: "choose the background track again",
     MendCode.RETIME: "set the planned length to what the narration needs",
     MendCode.REPLAN: "give every stretch of the script to exactly one shot again; shots whose text changes are spoken again",
@@ -101,9 +101,10 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
             "the shot plan does not carry the whole script", ("plan_shots",),
         ),
         DefectSpec(
-            code.PLAN_REPETITION, p.PLAN, "shot",
-            "the shot asks for the same picture as the shot before it, word for word",
-            "warning", (p.PLAN, p.ASSET), (mend.RERETRIEVE, mend.ACCEPT), False,
+            code.PLAN_REPETITION, p.ASSET, "shot",
+            "the shot's clip was searched for with the query of the shot before it, word for word (an error where the plan gives the shot "
+            "a query of its own)",
+            "warning", (p.ASSET, *picture), (mend.RERETRIEVE, mend.ACCEPT), False,
             "two neighbouring shots share one visual query", ("reflect_plan",),
         ),
         DefectSpec(
@@ -161,8 +162,8 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         ),
         DefectSpec(
             code.ASSET_TOO_SHORT, p.ASSET, "shot",
-            f"the clip is so much shorter than its slot that the picture stands still over {at.hold_max_us // ms} ms "
-            f"(an error over {at.hold_error_us // ms} ms if a longer clip is free)",
+            f"the clip is so much shorter than its slot that the picture stands still over {at.hold_max_us // ms} ms (an error over "
+            f"{at.hold_error_us // ms} ms if a longer clip is free, or if the pool's own copy of the clip is longer)",
             "warning", (p.ASSET, *picture), (mend.RERETRIEVE, mend.ACCEPT), False,
             "the clip ends before its slot does",
         ),
@@ -231,6 +232,14 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
             "the render does not fill its slot exactly",
         ),
         DefectSpec(
+            code.RENDER_GRAPHIC_MISSING, p.RENDER, "shot",
+            f"at the moment before its graphic leaves, the render is like the graphic by less than {at.graphic_like:g} (correlation of "
+            f"luma; over {at.graphic_apart:g} luma steps apart where it is one colour), and text recognition does not read its slots "
+            "there (if it does, the critic decides)",
+            "error", picture, (mend.RERENDER,), True,
+            "the shot was rendered without its graphic",
+        ),
+        DefectSpec(
             code.DELIVERY_BLACK, p.DELIVERY, "film",
             f"the share of black frames exceeds that of its renders by {at.black_excess:g}",
             "error", (p.DELIVERY,), (mend.REMIX,), True,
@@ -260,6 +269,12 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
             f"loudness of the film is over {at.delivery_lu:g} LU away from the configured one (an error over twice that)",
             "warning", (p.DELIVERY,), (mend.REMIX, mend.ACCEPT), False,
             "the mix was not levelled",
+        ),
+        DefectSpec(
+            code.DELIVERY_GRAPHIC_MISSING, p.DELIVERY, "film",
+            "a graphic that stands in its shot's render is not on screen at that moment of the film; compared as render_graphic_missing",
+            "error", (p.DELIVERY,), (mend.REMIX,), True,
+            "a graphic was lost in joining",
         ),
     )  # fmt: skip
 

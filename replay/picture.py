@@ -63,6 +63,32 @@ def card_frames(decoration: Decoration, frames: int, rate: Rate) -> int:
     return frames if frames - seen < rate.frame_at(REST_US) else seen
 
 
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """A moment at which a graphic stands whole in its shot, and where."""
+
+    frame: int
+    """Frame of the shot, from 0."""
+    graphic_frame: int
+    """Frame of the graphic's own clip that is seen then; the last one when it is held."""
+    x: int
+    y: int
+    """Its upper left corner on the canvas, pixels."""
+
+
+def stand_of(decoration: Decoration, frames: int, canvas: Canvas) -> Stand:
+    """The last moment before a graphic leaves its shot of ``frames``: its texts have come in, and nothing of it has faded yet."""
+    rate = canvas.rate
+    own = max(1, rate.frame_at(decoration.duration_us))
+    if decoration.placement == "full_frame":
+        seen = card_frames(decoration, frames, rate)
+        frame = max(0, (frames if seen == frames else seen - _cross(rate)) - 1)
+        return Stand(frame, min(frame, own - 1), 0, 0)
+    band = _band_place(decoration, frames, canvas)
+    inside = max(0, band.stays - band.fade - 1)
+    return Stand(min(frames - 1, band.after + inside), min(inside, own - 1), band.x, band.y)
+
+
 def shot_argv(clip_size: tuple[int, int], frames: int, canvas: Canvas, decoration: Decoration | None) -> tuple[str, ...]:
     """Arguments for ffmpeg: reads ``/in/clip`` (and ``/in/card``), writes ``/out/shot.mp4`` with exactly ``frames`` frames.
 
@@ -135,7 +161,18 @@ def _full_frame(decoration: Decoration, frames: int, canvas: Canvas) -> list[str
     return [f"{card},{fade}[card]", "[fit][card]overlay=0:0:format=yuv420:eof_action=pass:repeatlast=0[out]"]
 
 
-def _band(decoration: Decoration, frames: int, canvas: Canvas) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Band:
+    """Place and times of a band: pixels, and frames of its shot."""
+
+    x: int
+    y: int
+    after: int
+    fade: int
+    stays: int
+
+
+def _band_place(decoration: Decoration, frames: int, canvas: Canvas) -> _Band:
     """A band comes in shortly after the cut, stays a while, and goes before the shot ends if the shot is long enough."""
     rate = canvas.rate
     short = min(canvas.width, canvas.height)
@@ -145,13 +182,19 @@ def _band(decoration: Decoration, frames: int, canvas: Canvas) -> list[str]:
     after = min(rate.frame_at(BAND_AFTER_US), max(0, frames // 8))
     fade = max(1, min(rate.frame_at(BAND_FADE_US), frames // 6))
     stays = min(rate.frame_at(BAND_STAYS_US), max(2 * fade, frames - after - fade))
-    hold = max(0, stays - rate.frame_at(decoration.duration_us))
+    return _Band(x, y, after, fade, stays)
+
+
+def _band(decoration: Decoration, frames: int, canvas: Canvas) -> list[str]:
+    rate, place = canvas.rate, _band_place(decoration, frames, canvas)
+    hold = max(0, place.stays - rate.frame_at(decoration.duration_us))
     band = (
-        f"[1:v:0]setpts=PTS-STARTPTS,fps={rate.num}/{rate.den}:round=near,tpad=stop_mode=clone:stop={hold},trim=end_frame={stays},"
-        f"format=yuva420p,fade=t=in:start_frame=0:nb_frames={fade}:alpha=1,"
-        f"fade=t=out:start_frame={stays - fade}:nb_frames={fade}:alpha=1,setpts=PTS+{after * rate.den}/{rate.num}/TB[band]"
+        f"[1:v:0]setpts=PTS-STARTPTS,fps={rate.num}/{rate.den}:round=near,tpad=stop_mode=clone:stop={hold},trim=end_frame={place.stays},"
+        f"format=yuva420p,fade=t=in:start_frame=0:nb_frames={place.fade}:alpha=1,"
+        f"fade=t=out:start_frame={place.stays - place.fade}:nb_frames={place.fade}:alpha=1,"
+        f"setpts=PTS+{place.after * rate.den}/{rate.num}/TB[band]"
     )
-    return [band, f"[fit][band]overlay={x}:{y}:format=yuv420:eof_action=pass:repeatlast=0[out]"]
+    return [band, f"[fit][band]overlay={place.x}:{place.y}:format=yuv420:eof_action=pass:repeatlast=0[out]"]
 
 
 def _even(n: int) -> int:

@@ -34,11 +34,13 @@ class DefectCode(StrEnum):
     RENDER_FROZEN = "render_frozen"
     RENDER_WRONG_SIZE = "render_wrong_size"
     RENDER_WRONG_LENGTH = "render_wrong_length"
+    RENDER_GRAPHIC_MISSING = "render_graphic_missing"
     DELIVERY_SILENT = "delivery_silent"
     DELIVERY_DRIFT = "delivery_drift"
     DELIVERY_LOUDNESS = "delivery_loudness"
     DELIVERY_CLIPPED = "delivery_clipped"
     DELIVERY_BLACK = "delivery_black"
+    DELIVERY_GRAPHIC_MISSING = "delivery_graphic_missing"
 
 
 class MendCode(StrEnum):

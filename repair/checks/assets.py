@@ -7,15 +7,19 @@ from collections.abc import Iterable, Iterator
 from repair.checks.plan import covered_us, slot_us
 from repair.findings import Finding, found
 from repair.limits import LIMITS, InspectionLimits
+from repair.measurements import Measurements
 from replay import lineage
 from replay.ranking import Evidence, rank_clips
 from replay.tool import ToolEnv
 from replay.tools.retrieve_visuals import pictures
+from schemas.artifact import ArtifactRef
 from schemas.state import PoolClip, ProductionState
 from schemas.verdict import DefectCode
 
 
-def asset_findings(state: ProductionState, shots: Iterable[str], env: ToolEnv, limits: InspectionLimits = LIMITS) -> Iterator[Finding]:
+def asset_findings(
+    state: ProductionState, shots: Iterable[str], env: ToolEnv, measured: Measurements, limits: InspectionLimits = LIMITS
+) -> Iterator[Finding]:
     """Findings on the clips of the given shots."""
     task = state.film.task
     pool = {c.clip_id: c for c in task.pool}
@@ -27,6 +31,12 @@ def asset_findings(state: ProductionState, shots: Iterable[str], env: ToolEnv, l
             continue
         clip = pool.get(asset.clip_id)
         yield from _repeated(state, sid, limits)
+        if is_damaged(state, sid) and clip is not None:
+            length = measured.video(asset.ref, env).duration_us
+            cut = tuple(_short(state, sid, asset.ref, length, limits, whole_us=clip.duration_us))
+            if cut:
+                yield from cut
+                continue
         if clip is None or clip.ref.sha256 != asset.ref.sha256:
             words = f"clip {asset.clip_id} with these bytes is not in the source pool of {len(pool)} clips"
             yield found(
@@ -35,7 +45,13 @@ def asset_findings(state: ProductionState, shots: Iterable[str], env: ToolEnv, l
             )  # fmt: skip
             continue
         yield from _mismatch(state, sid, evidence, env, limits)
-        yield from _short(state, sid, clip, limits)
+        yield from _short(state, sid, clip.ref, clip.duration_us, limits)
+
+
+def is_damaged(state: ProductionState, shot_id: str) -> bool:
+    """The shot's clip is one of the pool by name, and its bytes are not the pool's: the pool still holds a sound copy."""
+    asset = state.shots[shot_id].asset
+    return asset is not None and any(c.clip_id == asset.clip_id and c.ref.sha256 != asset.ref.sha256 for c in state.film.task.pool)
 
 
 def free_clips(state: ProductionState, shot_id: str) -> list[PoolClip]:
@@ -46,11 +62,12 @@ def free_clips(state: ProductionState, shot_id: str) -> list[PoolClip]:
 
 
 def alternatives(state: ProductionState, shot_id: str, limits: InspectionLimits = LIMITS) -> list[PoolClip]:
-    """Clips that could take the place of a shot's own: not excluded, and no shot nearby has them. Free ones are among them."""
+    """Clips that could take the place of a shot's own: not excluded, and no shot nearby has them. Free ones are among them; so is the
+    pool's copy of a damaged clip."""
     order = state.film.shot_order
     place = order.index(shot_id)
     nearby = order[max(0, place - limits.repeat_distance) : place + limits.repeat_distance + 1]
-    held = {a.clip_id for sid in nearby if (a := state.shots[sid].asset) is not None}
+    held = {a.clip_id for sid in nearby if (a := state.shots[sid].asset) is not None and (sid != shot_id or not is_damaged(state, sid))}
     excluded = set(state.shots[shot_id].excluded_clips)
     return [c for c in state.film.task.pool if c.clip_id not in held and c.clip_id not in excluded]
 
@@ -118,18 +135,24 @@ def _mismatch(state: ProductionState, sid: str, evidence: Evidence, env: ToolEnv
         )  # fmt: skip
 
 
-def _short(state: ProductionState, sid: str, clip: PoolClip, limits: InspectionLimits) -> Iterator[Finding]:
+def _short(
+    state: ProductionState, sid: str, ref: ArtifactRef, length_us: int, limits: InspectionLimits, whole_us: int = 0
+) -> Iterator[Finding]:
+    """``whole_us`` is the length of a sound copy of a damaged clip."""
     slot = slot_us(state, sid)
     if slot is None or not lineage.timeline_is_current(state):
         return
     seen = slot - covered_us(state, sid)
-    hold = seen - clip.duration_us
+    hold = seen - length_us
     if hold > limits.hold_max_us:
-        words = f"clip of {clip.duration_us // 1000} ms has to fill {seen // 1000} ms; it may stand still {limits.hold_max_us // 1000} ms"
-        longest = max((c.duration_us for c in free_clips(state, sid) if c.clip_id != clip.clip_id), default=0)
-        helps = min(longest, seen) >= clip.duration_us + limits.hold_max_us
-        context = {"clip_ms": clip.duration_us // 1000, "to_fill_ms": seen // 1000, "longest_free_ms": longest // 1000}
+        words = f"clip of {length_us // 1000} ms has to fill {seen // 1000} ms; it may stand still {limits.hold_max_us // 1000} ms"
+        own = state.shots[sid].asset
+        longest = max((c.duration_us for c in free_clips(state, sid) if own is None or c.clip_id != own.clip_id), default=0)
+        helps = min(longest, seen) >= length_us + limits.hold_max_us
+        context = {"clip_ms": length_us // 1000, "to_fill_ms": seen // 1000, "longest_free_ms": longest // 1000}
+        if whole_us > length_us:
+            words += f"; the pool's copy has {whole_us // 1000} ms"
         yield found(
-            DefectCode.ASSET_TOO_SHORT, sid, words, hold / 1e6, limits.hold_max_us / 1e6, artifact=clip.ref.sha256,
-            severity="error" if hold > limits.hold_error_us and helps else "warning", context=context,
+            DefectCode.ASSET_TOO_SHORT, sid, words, hold / 1e6, limits.hold_max_us / 1e6, artifact=ref.sha256,
+            severity="error" if whole_us > length_us or (hold > limits.hold_error_us and helps) else "warning", context=context,
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """Checks of the stitched film: picture and sound present, of one length, each sound in its place, levelled.
 
-The film's own manifest holds what was measured of its bytes when they were made. While it names these very bytes nothing is decoded again;
-a film of other bytes is measured afresh.
+The film's own manifest holds what was measured of its bytes when they were made. While it names these very bytes they are not measured
+again; a film of other bytes is. Whether its graphics are on screen is looked at in any case.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from media.audio import read_audio
 from media.ffmpeg import SAMPLE_RATE
+from repair.checks.standing import lost_graphics
 from repair.findings import FILM, Finding, found
 from repair.limits import LIMITS, InspectionLimits
 from repair.measurements import Measurements
@@ -50,6 +51,8 @@ def delivery_findings(state: ProductionState, env: ToolEnv, measured: Measuremen
     if seen.black_share - explained > limits.black_excess:
         words = f"{seen.black_share:.0%} of the frames black, its renders explain {explained:.0%}; allowed excess {limits.black_excess:.0%}"
         yield found(DefectCode.DELIVERY_BLACK, FILM, words, seen.black_share, explained + limits.black_excess, artifact=artifact)
+    else:
+        yield from _graphics(state, delivery, seen, timeline.total_frames, env, measured, limits)
     silent = seen.silent_share >= limits.silent_share or seen.loudness_lufs is None or seen.loudness_lufs < limits.silent_lufs
     yield from _drift(seen, timeline.total_frames, silent, artifact, limits)
     if silent:
@@ -67,6 +70,17 @@ def delivery_findings(state: ProductionState, env: ToolEnv, measured: Measuremen
             DefectCode.DELIVERY_LOUDNESS, FILM, words, away, limits.delivery_lu, artifact=artifact,
             severity="error" if away > 2 * limits.delivery_lu else "warning",
         )  # fmt: skip
+
+
+def _graphics(
+    state: ProductionState, delivery: Delivery, seen: FilmSeen, frames: int, env: ToolEnv, measured: Measurements, limits: InspectionLimits
+) -> Iterator[Finding]:
+    """The moments of its graphics are looked at in the very film, whatever its manifest says; not in one of another length."""
+    lost = lost_graphics(state, delivery.video, env, measured, limits) if seen.frames == frames else ()
+    if lost:
+        names = ", ".join(f"{s.shot_id} at {s.at_us // 1000} ms" for s in lost[:6])
+        words = f"{len(lost)} graphics of the renders are not on screen: {names}; allowed 0"
+        yield found(DefectCode.DELIVERY_GRAPHIC_MISSING, FILM, words, len(lost), 0.0, artifact=delivery.video.sha256)
 
 
 def look(state: ProductionState, delivery: Delivery, env: ToolEnv, measured: Measurements) -> FilmSeen:

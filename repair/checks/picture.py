@@ -1,4 +1,5 @@
-"""Checks of shot renders: size, length, lost picture, picture that stands still although its clip moves.
+"""Checks of shot renders: size, length, lost picture, picture that stands still although its clip moves,
+graphic that is not on screen.
 
 A render is judged against what it was made from. A static clip gives a static render and a dark clip a dark one: neither is a defect.
 """
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from repair.checks.plan import covered_us, item_of
+from repair.checks.standing import graphic_findings
 from repair.findings import Finding, found
 from repair.limits import LIMITS, InspectionLimits
 from repair.measurements import Measurements
@@ -128,3 +130,5 @@ def _render(state: ProductionState, sid: str, env: ToolEnv, measured: Measuremen
             )
             more = {**context, "moving_intervals": moving, "lost_intervals": lost}
             yield found(DefectCode.RENDER_FROZEN, sid, words, lost / moving, limits.motion_lost, artifact=artifact, context=more)
+    if (m.width, m.height, m.frames) == (task.width, task.height, item.frames):
+        yield from graphic_findings(state, sid, env, measured, limits)

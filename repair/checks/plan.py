@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from repair.findings import FILM, Finding, found
 from repair.limits import LIMITS, InspectionLimits
@@ -114,7 +115,10 @@ def _film_length(state: ProductionState) -> Iterator[Finding]:
 
 def _query(state: ProductionState, shot_id: str) -> str:
     shot = state.shots[shot_id]
-    text = shot.asset.query if shot.asset else shot.planned.visual_query
+    return _words(shot.asset.query if shot.asset else shot.planned.visual_query)
+
+
+def _words(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
@@ -122,11 +126,14 @@ def _repetition(state: ProductionState, shot_id: str) -> Iterator[Finding]:
     place = state.film.shot_order.index(shot_id)
     if place == 0:
         return
-    before = state.film.shot_order[place - 1]
+    before, shot = state.film.shot_order[place - 1], state.shots[shot_id]
     if _query(state, shot_id) == _query(state, before):
-        words = f"same visual query as {before}; neighbours must differ"
-        context = {"query": _query(state, shot_id), "same_as": before, "narration": state.shots[shot_id].planned.text[:160]}
-        yield found(DefectCode.PLAN_REPETITION, shot_id, words, 1.0, 0.0, context=context)
+        own = _words(shot.planned.visual_query) not in ("", _query(state, before))
+        words = f"same visual query as {before}; neighbours must differ" + ("; the plan gives the shot one of its own" if own else "")
+        context = {"query": _query(state, shot_id), "same_as": before, "narration": shot.planned.text[:160]}
+        artifact = shot.asset.ref.sha256 if shot.asset is not None else None
+        severity: Literal["warning", "error"] = "error" if own else "warning"
+        yield found(DefectCode.PLAN_REPETITION, shot_id, words, 1.0, 0.0, artifact=artifact, severity=severity, context=context)
 
 
 def _pacing(state: ProductionState, shot_id: str, limits: InspectionLimits) -> Iterator[Finding]:

@@ -19,11 +19,12 @@ LOOK_SIDE = 1280
 
 def look(decoration: Decoration, env: ToolEnv, measured: Measurements, limits: InspectionLimits = LIMITS) -> Judgment:
     """Judge a rendered graphic late in its length, after its texts have come in (our templates never take them away)."""
-    still = _still(decoration, env, measured)
+    still = settled(decoration, env, measured)
     return judge(still.image, still.boxes, decoration.slots, limits)
 
 
-def _still(decoration: Decoration, env: ToolEnv, measured: Measurements) -> Still:
+def settled(decoration: Decoration, env: ToolEnv, measured: Measurements) -> Still:
+    """The graphic late in its length, with the lines read in it."""
     length = measured.video(decoration.ref, env).duration_us
     at = max(0, min(decoration.duration_us, length) - 150_000)
     return measured.still(decoration.ref, at, LOOK_SIDE, env)
@@ -33,7 +34,7 @@ def opinion(decoration: Decoration, env: ToolEnv, measured: Measurements) -> Opi
     """What the configured model says of the same picture; None without one. Raises EndpointFailed."""
     if env.engines.judge is None:
         return None
-    return env.engines.judge.judge(_still(decoration, env, measured).image, decoration.slots, env.store)
+    return env.engines.judge.judge(settled(decoration, env, measured).image, decoration.slots, env.store)
 
 
 def spotlight_findings(

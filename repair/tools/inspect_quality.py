@@ -12,6 +12,7 @@ from repair.findings import FILM, Finding, defect_id
 from repair.inspect import Report, Severity, examine, examine_film, is_accepted, mends_tried, open_defects, shot_seen, unseen, verdicts
 from repair.judge import JUDGE_VERSION
 from repair.limits import LIMITS
+from repair.pictures import TOLD, shown
 from repair.taxonomy import TAXONOMY
 from repair.taxonomy import Product as MadeOf
 from replay import facts, lineage
@@ -86,7 +87,8 @@ class InspectQuality:
         parts = _parts(report)
         if len(given) >= len(parts):
             return None
-        shown = parts[len(given)]
+        part = parts[len(given)]
+        pictures = shown(state, _looked_at(part, report if not given else None), env)
         return ContentRequest(
             role=Role.CRITIC,
             tool=self.contract.name,
@@ -95,14 +97,15 @@ class InspectQuality:
             instruction=(
                 "Judge every finding of this inspection: is it a defect, and how severe? Errors must be mended, warnings may stand. A "
                 "finding marked as a fact was measured and cannot be dismissed, only weighed. If there are no findings, answer with an "
-                "empty list."
+                "empty list." + (TOLD if pictures else "")
             ),
             content_schema=content_schema("inspection"),
             evidence={
                 "inspected": ranges(report.shots, state.film.shot_order),
                 "limits": LIMITS.version,
                 "judge": JUDGE_VERSION if env.engines.judge is None else f"{JUDGE_VERSION}; {env.engines.judge.name}",
-                "findings": [_row(state, f) for f in shown],
+                "findings": [_row(state, f) for f in part],
+                **({"pictures": pictures} if pictures else {}),
             },
         )
 
@@ -175,6 +178,12 @@ def _scope(state: ProductionState, arguments: Arguments) -> tuple[str, ...]:
 def _parts(report: Report) -> list[tuple[Finding, ...]]:
     """Findings in parts; a clean inspection has one empty part, for the critic to say so."""
     return [report.findings[i : i + PART] for i in range(0, len(report.findings), PART)] or [()]
+
+
+def _looked_at(part: tuple[Finding, ...], report: Report | None) -> list[str]:
+    """Shots whose graphics the critic is shown, if it can see: those with findings on them first, then, once, all that were inspected."""
+    found = [f.subject for f in part if TAXONOMY[f.code].product is MadeOf.DECORATION]
+    return [*found, *(report.shots if report is not None else ())]
 
 
 def _row(state: ProductionState, finding: Finding) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from schemas.contract import Role
 from schemas.state import Delivery, ProductionState
 from schemas.trajectory import Call, Observation, ObservationStatus, Outcome, Provenance, RoleOutput, Trajectory
 from schemas.verdict import DefectCode, Verdict
-from tests.repair.film import TEXTS, decoration, film, invented, music, planned
+from tests.repair.film import TEXTS, decoration, film, invented, music, planned, task
 
 
 def call(index: int, role: Role = Role.ORCHESTRATOR, provenance: Provenance = Provenance.SCRIPTED, **fields: Any) -> Call:
@@ -143,6 +143,14 @@ def test_completion_is_the_mean_over_nine_milestones() -> None:
     assert completion(state) == pytest.approx(7 / 9)
     bare = state.shots["s003"].model_copy(update={"render": None})
     assert completion(state.model_copy(update={"shots": {**state.shots, "s003": bare}})) == pytest.approx((6 + 2 / 3) / 9)
+
+
+def test_a_film_without_a_music_library_neither_lacks_nor_has_music() -> None:
+    silent = film(task=task(music_library=""))  # everything but delivery
+    assert completion(silent) == pytest.approx(7 / 8)
+    assert completion(delivered(silent)) == 1.0
+    assert efficiency(run(*[call(i) for i in range(8)]), delivered(silent)) == 1.0
+    assert efficiency(run(*[call(i) for i in range(9)], budget=40), delivered(silent)) == pytest.approx(31 / 32)
 
 
 @pytest.mark.parametrize(("calls", "value"), [(10, 1.0), (11, 29 / 30), (25, 0.5), (40, 0.0), (45, 0.0)])

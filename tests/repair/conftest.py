@@ -156,6 +156,8 @@ class Crew:
         self.critic = ScriptedCritic()
         self.titles = list(titles)
         self.asked: list[str] = []
+        self.queries: dict[str, str] = {}
+        """Queries other than the planned ones, by shot."""
 
     def answer(self, request: ContentRequest) -> dict[str, Any]:
         """The content for a request."""
@@ -163,7 +165,8 @@ class Crew:
         if request.role is Role.CRITIC:
             return self.critic.decide(request)
         if request.kind == "queries":
-            return {"queries": [{"shot_id": r["shot_id"], "query": r["planned_query"]} for r in request.evidence["shots"]]}
+            rows = request.evidence["shots"]
+            return {"queries": [{"shot_id": r["shot_id"], "query": self.queries.get(r["shot_id"], r["planned_query"])} for r in rows]}
         if request.kind == "music_query":
             return {"query": "calm", "moods": ["calm"]}
         return {"fills": [fill(self.titles.pop(0) if len(self.titles) > 1 else self.titles[0])]}

@@ -258,16 +258,21 @@ class Insistent(ScriptedCritic):
 
 
 def test_a_warning_can_be_mended_too(studio: Studio) -> None:
-    """A repeated query (plan_repetition) is the one code that no fault kind makes."""
+    """The plan itself asks for the same picture twice."""
     crew = Crew()
     crew.critic = Insistent()
-    asset = studio.state.shots["s002"].asset
-    assert asset is not None
+    shot = studio.state.shots["s002"]
+    assert shot.asset is not None
     query = studio.state.shots["s001"].planned.visual_query
-    runtime = studio.runtime(apply(studio.state, [shot_change("s002", "asset", asset.model_copy(update={"query": query}))]))
+    twice = [
+        shot_change("s002", "planned", shot.planned.model_copy(update={"visual_query": query})),
+        shot_change("s002", "asset", shot.asset.model_copy(update={"query": query})),
+    ]
+    runtime = studio.runtime(apply(studio.state, twice))
+    crew.queries = {"s002": "steel ball at the chin"}
     call(runtime, "inspect_quality", crew, shots="all")
     before = digests(runtime.state)
-    assert Code.PLAN_REPETITION in {d.code for d in runtime.state.shots["s002"].open_defects}
+    assert [(d.code, d.severity) for d in runtime.state.shots["s002"].open_defects] == [(Code.PLAN_REPETITION, "warning")]
     done = call(runtime, "repair_shots", crew, shots="s002")
     assert {(m["mend"], m["outcome"]) for m in done.results["mends"]} == {("reretrieve", "redone")}
     assert {k for k, v in digests(runtime.state).items() if before[k] != v} == {"s002.asset"}
