@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from evaluation import fingerprints
-from evaluation.quality import rule_quality
+from evaluation.quality import completion, rule_quality
 from inversion.invert import invert
 from jobs import models
 from jobs.config import WorkprintConfig
 from materialize.distillation import distillation_rows
 from materialize.examples import materialize
-from materialize.rows import example_rows, trajectory_rows
+from materialize.rows import example_rows, timing_rows, trajectory_rows
 from materialize.splits import split_of
 from materialize.tokens import open_counter
 from media.command import Sandbox
@@ -26,6 +26,7 @@ from repair.endpoint_judge import EndpointJudge
 from repair.faults import FaultPlan
 from repair.links import link
 from repair.plan_faults import FaultyPolicy
+from repair.recoveries import recovery_rows
 from repair.registry import full_registry
 from replay.build_engines import build_engines
 from replay.contexts import prompts_digest
@@ -162,18 +163,26 @@ def run_replay(
             calls.close()
             for retried in got_over:  # told also when a later fault ended the try
                 on_retry(retried)
-    return trajectory_done(trajectory, shop.store)
+    return trajectory_done(trajectory, shop.store, runtime.spent_us)
 
 
-def trajectory_done(trajectory: Trajectory, store: ArtifactStore) -> Done[Trajectory]:
-    """A finished run as a stage result, with its rows."""
-    final = SnapshotStore(store).load(trajectory.last_snapshot)
+def trajectory_done(trajectory: Trajectory, store: ArtifactStore, spent_us: Mapping[int, int]) -> Done[Trajectory]:
+    """A finished run as a stage result, with its rows.
+
+    Args:
+        spent_us: clock time of its calls by index, as far as they were made in this process.
+    """
+    snapshots = SnapshotStore(store)
+    final = snapshots.load(trajectory.last_snapshot)
     quality = rule_quality(trajectory, final)
     digest = sha256_bytes(trajectory.canonical())
     rows = trajectory_rows(trajectory, final_state=final, quality=quality.end, trajectory_sha256=digest)
+    reached = cache(lambda name: round(completion(snapshots.load(name)), 6))
+    rows |= {"recoveries": recovery_rows(trajectory, reached), "timings": timing_rows(trajectory, spent_us)}
     kept = {row["sha256"] for row in rows["artifacts"]} | {row["snapshot_sha256"] for row in rows["snapshots"]}
     kept |= {c.context_sha256 for c in trajectory.calls}
     kept |= {c.output.reply for c in trajectory.calls if c.output.reply is not None}
+    kept |= {picture for c in trajectory.calls if c.request is not None for picture in c.request.pictures}
     return Done(trajectory, rows, tuple(sorted(kept)))
 
 

@@ -85,6 +85,17 @@ class PolicyConfig(Frozen):
             raise ValueError("'mixed' needs a 'student' model")
         return self
 
+    @property
+    def sees(self) -> bool:
+        """Every chat model that may take a turn takes pictures: a context must not depend on whose turn it is."""
+        if self.name == "chat":
+            models = [self.student if self.student is not None else self.teacher]
+        elif self.name == "mixed":
+            models = [self.student, *([self.teacher] if self.teacher is not None else [])]
+        else:
+            return False
+        return all(m is not None and m.vision for m in models)
+
 
 class ReplayConfig(Frozen):
     """All settings of replay."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import Field
 
-from schemas.canonical import Frozen
+from schemas.canonical import Frozen, Sha256
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Role(StrEnum):
@@ -101,3 +104,10 @@ class ContentRequest(Frozen):
     content_schema: dict[str, Any] = Field(description="JSON Schema of the expected content")
     evidence: dict[str, Any] = Field(default_factory=dict, description="data to decide on; never instructions")
     attempt: int = Field(default=1, ge=1)
+
+    @property
+    def pictures(self) -> tuple[Sha256, ...]:
+        """Picture artifacts (JPEG) that the evidence names under ``pictures``, in order; for those who can see them."""
+        rows = self.evidence.get("pictures", ())
+        named = [row.get("sha256") for row in rows if isinstance(row, dict)] if isinstance(rows, list | tuple) else []
+        return tuple(name for name in named if isinstance(name, str) and _DIGEST.fullmatch(name))

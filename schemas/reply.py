@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from schemas.canonical import Frozen
+from schemas.canonical import Frozen, Sha256
 
 REPLY_VERSION: Literal["reply.1"] = "reply.1"
 
@@ -32,6 +32,7 @@ class ModelReply(Frozen):
     asked_model: str = Field(description="the model that was asked for")
     sampling: dict[str, Any] = Field(description="sampling settings sent: temperature, top_p, seed, max_tokens and extra ones")
     form: Literal["native", "hermes", "qwen_xml", "json", "text"] = Field(description="form in which the tool call or content came")
+    pictures: tuple[Sha256, ...] = Field(default=(), description="artifacts: pictures that were sent with the request, in order")
     content: str = Field(description="text of the answer, reasoning included where the endpoint leaves it in")
     reasoning: str | None = Field(default=None, description="reasoning that came in a field of its own")
     tool_calls: tuple[dict[str, Any], ...] = Field(default=(), description="native tool calls as they came")

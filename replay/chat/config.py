@@ -25,6 +25,9 @@ class ModelConfig(Frozen):
     )
     logprobs: bool = Field(default=False, description="ask for log probabilities of generated tokens and keep them")
     token_ids: bool = Field(default=False, description="ask for token ids (vLLM's return_token_ids) and keep them")
+    vision: bool = Field(
+        default=False, description="the model takes pictures: as critic it is shown the graphics it judges (bounded in number and bytes)"
+    )
     extra: dict[str, Any] = Field(default_factory=dict, description="more members of the request body, e.g. chat_template_kwargs")
 
 

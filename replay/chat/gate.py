@@ -22,6 +22,8 @@ from replay.chat.config import EndpointLimits
 MINUTE_S = 60.0
 CHARS_PER_TOKEN = 3
 """For the first guess of a request's tokens; the endpoint's own count replaces it."""
+PICTURE_TOKENS = 1_500
+"""The same for one picture, whatever its bytes."""
 
 
 class BudgetSpent(EndpointRefused):
@@ -30,7 +32,13 @@ class BudgetSpent(EndpointRefused):
 
 def estimate(body: dict[str, Any], max_tokens: int) -> int:
     """Tokens a request may take, guessed from above before the endpoint has counted."""
-    return len(orjson.dumps(body.get("messages"))) // CHARS_PER_TOKEN + max_tokens
+    texts, pictures = [], 0
+    for message in body.get("messages", ()):
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        texts.append([part for part in parts if part.get("type") == "text"])
+        pictures += sum(1 for part in parts if part.get("type") != "text")
+    return len(orjson.dumps([texts, body.get("tools", ())])) // CHARS_PER_TOKEN + pictures * PICTURE_TOKENS + max_tokens
 
 
 @dataclass(slots=True)

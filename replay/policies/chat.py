@@ -1,17 +1,21 @@
 """A chat model as policy, teacher or student: every role context becomes one request, every reply one role output, whatever it is worth.
 
-The model sees the messages and tools of the role context and nothing else. A reply without sense is an output like any other and is
+The model sees the messages and tools of the role context and nothing else; a model that takes pictures also sees those that the context
+names, which follow the last message. A reply without sense is an output like any other and is
 answered by the runtime with blockers; only the endpoint's failure is an exception. The whole reply is stored beside the output.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import base64
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from replay.chat import parsing
 from replay.chat.model import ChatModel, ChatRequest
 from replay.chat.text_tools import with_tools
 from schemas.artifact import ArtifactKind
+from schemas.canonical import Sha256
 from schemas.contract import Role
 from schemas.trajectory import Provenance, RoleContext, RoleOutput
 from storage.artifacts import ArtifactStore
@@ -42,13 +46,17 @@ class ChatPolicy:
 
         Raises:
             EndpointFailed: no answer could be had, or the run's budget for the endpoint is spent.
+            StorageFault, DigestMismatch: a picture that the context names cannot be read.
         """
-        reply = self._model.complete(self._request(context))
+        pictures = context.request.pictures if context.request is not None and self._model.config.vision else ()
+        reply = self._model.complete(self._request(context, pictures))
         if context.role is Role.ORCHESTRATOR:
             said = parsing.tool_call(reply.content, reply.tool_calls, context.tools)
         else:
             said = parsing.content(reply.content)
-        kept = self._store.put_json(reply.model_copy(update={"form": said.form}).model_dump(mode="json"), ArtifactKind.REPLY)
+        kept = self._store.put_json(
+            reply.model_copy(update={"form": said.form, "pictures": pictures}).model_dump(mode="json"), ArtifactKind.REPLY
+        )
         counts = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens, "cost_microusd": reply.cost_microusd}
         return RoleOutput(
             role=context.role,
@@ -60,8 +68,10 @@ class ChatPolicy:
             reply=kept.sha256,
         )
 
-    def _request(self, context: RoleContext) -> ChatRequest:
-        messages = [m.model_dump() for m in context.messages]
+    def _request(self, context: RoleContext, pictures: Sequence[Sha256]) -> ChatRequest:
+        messages: list[dict[str, Any]] = [m.model_dump() for m in context.messages]
+        if pictures:
+            messages[-1]["content"] = [{"type": "text", "text": messages[-1]["content"]}, *map(self._picture, pictures)]
         form = self._model.config.tool_form
         if context.tools and form != "native":
             return ChatRequest(with_tools(messages, context.tools, form), turn=self._turn(context))
@@ -71,3 +81,7 @@ class ChatPolicy:
 
     def _turn(self, context: RoleContext) -> int:
         return self.seed * CALLS_APART + context.call_index
+
+    def _picture(self, sha256: Sha256) -> dict[str, Any]:
+        data = base64.b64encode(self._store.read(sha256)).decode()
+        return {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{data}"}}
