@@ -32,6 +32,7 @@ from jobs.chain import STAGE_VERSIONS, ProjectResult
 from jobs.config import WorkprintConfig
 from jobs.ray_runner import _session, run_all
 from jobs.sources import SourceGroup, source_key
+from jobs.tidy import tidied
 from schemas.canonical import digest_of, sha256_bytes, stage_key
 from storage.lake import Lake
 from storage.ledger import LAKE_VERSION, STAGE_RUN
@@ -49,53 +50,79 @@ def rss_mb(pid: int) -> float:
 
 
 def largest_worker_mb() -> float:
-    """Resident memory of the largest Ray worker of the machine."""
-    best = 0.0
+    """Resident memory of the largest Ray worker of this run."""
+    parents: dict[int, int] = {}
+    workers: list[int] = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and (entry / "cmdline").read_bytes().startswith(b"ray::"):
-                best = max(best, rss_mb(int(entry.name)))
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if (entry / "cmdline").read_bytes().startswith(b"ray::"):
+                    workers.append(int(entry.name))
         except OSError:
             continue
+    best = 0.0
+    for worker in workers:
+        at = worker
+        while at > 1 and at != os.getpid():
+            at = parents.get(at, 0)
+        if at == os.getpid():
+            try:
+                best = max(best, rss_mb(worker))
+            except OSError:
+                continue
     return best
 
 
 class Watch(threading.Thread):
-    """Memory after each tenth of the projects."""
+    """Memory after each tenth of the projects; each is also printed to stderr when it is reached."""
 
     def __init__(self, lake: Path, total: int) -> None:
         super().__init__(daemon=True)
         self.rows: list[tuple[int, float, float, float]] = []
-        self._lake, self._total, self._began = lake, total, time.monotonic()
+        self._effects, self._total, self._began = lake / "runs" / "effects", total, time.monotonic()
         self.over = threading.Event()
 
     def run(self) -> None:
-        effects = self._lake / "runs" / "effects"
+        done = at = 0
         while not self.over.wait(0.5):
-            done = effects.read_bytes().count(b"materialize") if effects.exists() else 0
+            if not self._effects.exists():
+                continue
+            with self._effects.open("rb") as file:
+                file.seek(at)
+                text = file.read()
+            at += len(text)
+            done += text.count(b"\nmaterialize") + text.startswith(b"materialize")
             if done >= (len(self.rows) + 1) * self._total / 10:
                 self.rows.append((done, time.monotonic() - self._began, rss_mb(os.getpid()), largest_worker_mb()))
+                print("{} done, {:.0f} s, driver {:.0f} MB, worker {:.0f} MB".format(*self.rows[-1]), file=sys.stderr, flush=True)
 
 
 def load_projects(folder: Path, count: int, batch: int) -> dict[str, Any]:
-    """Light projects into an empty lake."""
+    """Light projects into an empty lake, which is looked after meanwhile as in any run."""
     lake = Lake(folder / "lake")
     (lake.root / "runs").mkdir()
     watch = Watch(lake.root, count)
     watch.start()
     began = time.monotonic()
-    results = run_all(light_groups(range(count)), _config(batch), lake.root, "run_scale", work=light_work)
-    wall = time.monotonic() - began
+    with tidied(lake.root):
+        results = run_all(light_groups(range(count)), _config(batch), lake.root, "run_scale", work=light_work)
+        wall = time.monotonic() - began
     watch.over.set()
     watch.join()
     assert {r.status for r in results} == {"delivered"}
-    assert lake.query("select count(*) from stage_runs").rows == [(4 * count,)]
+    asked = time.monotonic()
+    assert Lake(lake.root).query("select count(*), count(distinct subject) from stage_runs").rows == [(4 * count, count)]
+    question = time.monotonic() - asked
     return {
         "projects": count,
         "wall_s": round(wall, 1),
         "projects_per_s": round(count / wall, 1),
         "commits_per_s": round(4 * count / wall, 1),
         "memory": [{"done": d, "s": round(t, 1), "driver_mb": round(m), "worker_mb": round(w)} for d, t, m, w in watch.rows],
+        "live_files_afterwards": len(lake.files()),
+        "a_question_over_all_commits_s": round(question, 2),
+        "load": round(os.getloadavg()[0], 1),
     }
 
 

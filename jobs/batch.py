@@ -16,10 +16,11 @@ from rich.table import Table
 from jobs.chain import ProjectResult
 from jobs.config import WorkprintConfig, load_config
 from jobs.kinship import settle
-from jobs.layout import ProjectFolder, lay_out
+from jobs.layout import ProjectFolder, laid_out, lay_out
 from jobs.live import LiveView
 from jobs.progress import runs_folder
 from jobs.sources import Located, SourceGroup, group, locate
+from jobs.tidy import tidied
 from media.sandbox import open_sandbox
 from schemas.canonical import derive_id
 from schemas.errors import ConfigInvalid
@@ -145,7 +146,7 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_bytes(orjson.dumps(_record(groups, config), option=orjson.OPT_INDENT_2))
     shown = {g.key: g.items[0].uri for g in groups}
-    with LiveView(opened.root, run_id, shown, quiet=quiet):
+    with LiveView(opened.root, run_id, shown, quiet=quiet), tidied(opened.location):
         if config.run.engine == "ray":
             from jobs.ray_runner import run_all as ray_run
 
@@ -158,7 +159,11 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
     report = BatchReport(run_id, opened.location, results, 0.0)
     for r in results:
         if r.status in ("delivered", "incomplete") and r.project_id is not None:
-            report.folders[r.key] = lay_out(opened, r.project_id, open_sandbox(config.run.sandbox))
+            made = laid_out(opened, r.project_id)
+            if made is None and len(report.folders) < SHOWN:  # a lake in a bucket: made by no worker, and here for a look at some
+                made = lay_out(opened, r.project_id, open_sandbox(config.run.sandbox))
+            if made is not None:
+                report.folders[r.key] = made
     report.figures = figures(opened, [r.project_id for r in results if r.project_id is not None])
     report.costs = [(str(role), int(n), dollars) for role, n, dollars in opened.query("select role, answered, dollars from costs").rows]
     report.wall_s = time.monotonic() - started

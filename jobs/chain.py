@@ -4,7 +4,7 @@ A stage is done at most once for a key (name, version, config, inputs). Results 
 writes no tables. Runs in a Ray worker or in the driver, with equal rows.
 
 A project has one trajectory for every seed of the configuration, each a replay stage of its own, and one materialize stage over all of
-them. That commit also ends the rows of trajectories that the configuration no longer asks for.
+them. That commit also ends the rows of trajectories that the configuration no longer asks for, and of what was made from those.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jobs.config import WorkprintConfig
+from jobs.descent import orphans
 from jobs.kinship import decided_split, materialize_settings
+from jobs.layout import laid_out, lay_out
 from jobs.progress import EventLog
 from jobs.sources import SourceGroup, source_key
 from jobs.stages import STAGE_VERSIONS, Workshop, replay_settings, run_invert, run_materialize, run_replay, tool_space, variants
@@ -142,7 +144,7 @@ class Chain:
                 None,
                 retires=lambda: [
                     *((r.stage, r.scope) for r in self._live("replay") if r.scope not in scopes),
-                    *self._stale_groups({t.trajectory_id for t in runs.values()}),
+                    *orphans(self._lake, self._subject, {t.trajectory_id for t in runs.values()}),
                 ],
             )
         if lost is not None:
@@ -170,14 +172,6 @@ class Chain:
     def _live(self, *stages: str) -> list[StageRecord]:
         """Live completions of later stages of this source."""
         return [r for r in self._lake.live(self._subject) if r.stage in stages and r.scope.partition("#")[0] == self._group.key]
-
-    def _stale_groups(self, kept: set[str]) -> list[tuple[str, str]]:
-        """Comparison groups of this project whose trajectory is not among those that stay."""
-        live = [r.scope for r in self._lake.live(self._subject) if r.stage == "groups"]
-        if not live:
-            return []
-        rows = self._lake.query("select group_id, trajectory_id from groups where project_id = $1", [self._subject]).rows
-        return [("groups", str(group)) for group, trajectory in rows if trajectory not in kept and group in live]
 
     @property
     def _subject(self) -> str:
@@ -232,7 +226,7 @@ class Chain:
             self._result.stages_skipped += 1
             self._log.write("stage_skipped", stage=name)
             if known.status == "rejected":
-                raise _Refused(self._known_rejection())
+                raise _Refused(self._known_rejection(key))
             return known.output_sha256 or ""
         self._log.write("stage_started", stage=name)
         started = time.monotonic()
@@ -249,7 +243,7 @@ class Chain:
                 }
                 for item in self._group.items
             ]
-            ended = [(r.stage, r.scope) for r in self._live(*_AFTER.get(name, ()))] + self._stale_groups(set())
+            ended = [(r.stage, r.scope) for r in self._live(*_AFTER.get(name, ()))] + orphans(self._lake, self._subject, ())
             self._commit(name, key, "rejected", None, {"rejections": rows}, (), retires=ended)
             raise _Refused(out)
         if output is not None:
@@ -314,11 +308,9 @@ class Chain:
             run_id=self._run_id,
         )
 
-    def _known_rejection(self) -> Rejected:
-        key = source_key(self._group.items[0], self._group.sha256)
-        for row in self._lake.scan("rejections").to_pylist():
-            if row["source_key"] == key:
-                return Rejected(RejectCode(row["code"]), row["detail"])
+    def _known_rejection(self, stage_key: str) -> Rejected:
+        for row in self._lake.rows_of("rejections", stage_key):
+            return Rejected(RejectCode(row["code"]), row["detail"])
         return Rejected(RejectCode.UNREADABLE, "rejected in an earlier run")
 
     def _commit(
@@ -365,6 +357,20 @@ def _side_digest(path: str | None) -> str | None:
         return "unreadable"
 
 
+def _show(lake: Lake, result: ProjectResult, config: WorkprintConfig, run_id: str) -> None:
+    """Lay out the folder of a project for people, where something is new. It is a copy: that it fails takes nothing from the project."""
+    if result.status not in ("delivered", "incomplete") or result.project_id is None or lake.bucket is not None:
+        return
+    if not result.stages_run and laid_out(lake, result.project_id) is not None:
+        return
+    try:
+        lay_out(lake, result.project_id, open_sandbox(config.run.sandbox))
+    except StorageFault:
+        raise
+    except PipelineError as error:
+        EventLog.open(lake.root, run_id, result.key).write("note", stage="layout", text=f"the project's folder was not made: {error}")
+
+
 def process(group: SourceGroup, config: WorkprintConfig, lake_root: Path, run_id: str) -> ProjectResult:
     """Run one project's chain against a lake; the unit of work of every runner.
 
@@ -376,7 +382,10 @@ def process(group: SourceGroup, config: WorkprintConfig, lake_root: Path, run_id
     attempt = 1
     while True:
         try:
-            return Chain(group, config, Lake(lake_root), run_id).run()
+            lake = Lake(lake_root)
+            result = Chain(group, config, lake, run_id).run()
+            _show(lake, result, config, run_id)
+            return result
         except StorageFault as error:
             if attempt >= config.run.attempts or error.retry is Retry.NEVER:
                 raise

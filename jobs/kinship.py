@@ -85,25 +85,25 @@ def _before(lake: Lake, config: WorkprintConfig) -> dict[str, tuple[Split, str]]
     live = [r for r in lake.live(SUBJECT) if r.stage == "split"]
     if not live or live[-1].output_sha256 != digest_of(split_settings(config)):
         return {}
-    return {r["project_id"]: (Split(r["split"]), r["group_id"]) for r in lake.scan("splits").to_pylist()}
+    newest = (str(lake.root), live[-1].stage_key)
+    if newest not in _KNOWN:  # a process asks for one project after the other
+        _KNOWN.clear()
+        _KNOWN[newest] = {r["project_id"]: (Split(r["split"]), r["group_id"]) for r in lake.rows_of("splits", newest[1])}
+    return _KNOWN[newest]
+
+
+_KNOWN: dict[tuple[str, str], dict[str, tuple[Split, str]]] = {}
+"""The newest decisions that this process has read, by lake and stage key."""
 
 
 def _misplaced(lake: Lake, decided: dict[str, Split]) -> tuple[str, ...]:
-    con = lake.connect()
-    try:
-        found = con.execute("select distinct project_id, split from examples order by all").fetchall()
-    finally:
-        con.close()
+    found = lake.query("select distinct project_id, split from examples order by all").rows
     return tuple(dict.fromkeys(str(p) for p, split in found if p in decided and decided[p] != split))
 
 
 def _again(lake: Lake, config: WorkprintConfig, project_id: str, run_id: str) -> None:
     """Make the examples of a project again, for the split that was decided."""
-    con = lake.connect()
-    try:
-        (board_sha,) = con.execute("select storyboard_sha256 from storyboards where project_id = $1", [project_id]).fetchall()[0]
-    finally:
-        con.close()
+    board_sha = next(row["storyboard_sha256"] for r in lake.live(project_id) for row in lake.rows_of("storyboards", r.stage_key))
     board = Storyboard.model_validate_json(lake.store.read(board_sha))
     replayed = [r.output_sha256 for r in lake.live(project_id) if r.stage == "replay" and r.output_sha256 is not None]
     runs = sorted(((Trajectory.model_validate_json(lake.store.read(sha)), sha) for sha in replayed), key=lambda r: r[0].seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ from jobs.progress import EventReader
 _MARK = {"delivered": "green", "incomplete": "yellow", "rejected": "yellow", "failed": "red"}
 
 
+SHOWN = 12
+"""Projects in the table."""
+
+
 class LiveView:
     """Shows what each project is doing, from the run's event files, twice a second until the end of the ``with`` block."""
 
@@ -24,7 +29,8 @@ class LiveView:
         self._reader = EventReader(lake, run_id)
         self._names = names
         self._rows: dict[str, dict[str, Any]] = {}
-        self._began: dict[str, float] = {}
+        self._done: deque[str] = deque()
+        self._finished = 0
         self._start = time.monotonic()
         self._console = Console(stderr=True)
         self._quiet = quiet
@@ -67,9 +73,12 @@ class LiveView:
                 row["text"] = f"refused: {event['code']}: {event['detail']}"
             elif kind == "finished":
                 row["status"] = event["status"]
-            self._began.setdefault(key, time.monotonic())
+                self._finished += 1
+                self._done.append(key)
             if self._live is None and not self._quiet:
                 self._line(key, row, kind)
+            while len(self._done) > SHOWN:  # what is over is not kept: a run may have a hundred thousand projects
+                self._rows.pop(self._done.popleft(), None)
         if self._live is not None:
             self._live.update(self._table())
 
@@ -84,10 +93,9 @@ class LiveView:
         table = Table(box=None, pad_edge=False)
         for name in ("source", "stage", "doing"):
             table.add_column(name, overflow="ellipsis", no_wrap=True)
-        done = sum(1 for r in self._rows.values() if r["status"])
-        for key, row in list(self._rows.items())[-12:]:
+        for key, row in list(self._rows.items())[-SHOWN:]:
             status = row["status"]
             shown = f"[{_MARK[status]}]{status}[/]" if status else row["text"].replace("[", "\\[")
             table.add_row(self._name(key).replace("[", "\\["), row["stage"], shown)
-        table.caption = f"{done} of {len(self._names)} finished, {time.monotonic() - self._start:.0f} s"
+        table.caption = f"{self._finished} of {len(self._names)} finished, {time.monotonic() - self._start:.0f} s"
         return table

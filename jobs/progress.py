@@ -85,8 +85,9 @@ class EventReader:
         self._folder = runs_folder(lake) / run_id / "events"
         self._offset: dict[Path, int] = {}
 
-    def new(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(project key, event) for every event not seen yet; those of one process in their order."""
+    def new(self, key: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(project key, event) for every event not seen yet (of one project, if it is named); those of one process in their order."""
+        wanted = b"" if key is None else key.encode()
         if not self._folder.is_dir():
             return
         for path in sorted(self._folder.glob("*.jsonl")):
@@ -99,6 +100,8 @@ class EventReader:
             end = data.rfind(b"\n") + 1
             self._offset[path] = start + end
             for line in data[:end].splitlines():
+                if wanted not in line:
+                    continue
                 try:
                     event = orjson.loads(line)
                     yield str(event["project"]), event
@@ -108,11 +111,11 @@ class EventReader:
 
 def last_failure(lake: Path, run_id: str, key: str) -> dict[str, Any] | None:
     """The last ``failed`` event of a project in a run, by its time; None if there is none."""
-    found = [e for k, e in EventReader(lake, run_id).new() if k == key and e["event"] == "failed"]
+    found = [e for k, e in EventReader(lake, run_id).new(key) if k == key and e["event"] == "failed"]
     return max(found, key=lambda e: float(e["time_s"]), default=None)
 
 
 def last_stage(lake: Path, run_id: str, key: str) -> str | None:
     """The stage that a project was last said to have started in a run."""
-    found = [e for k, e in EventReader(lake, run_id).new() if k == key and e["event"] == "stage_started"]
+    found = [e for k, e in EventReader(lake, run_id).new(key) if k == key and e["event"] == "stage_started"]
     return str(max(found, key=lambda e: float(e["time_s"]))["stage"]) if found else None

@@ -7,6 +7,7 @@ small object store, token authentication, and where it can a network of its own,
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -97,7 +98,8 @@ def run_all(
             for ref in ready:
                 batch = flying.pop(ref)
                 try:
-                    results.update((r.key, r) for r in ray.get(ref))
+                    for result, group in zip(ray.get(ref), batch, strict=True):
+                        results[group.key] = _lean(result, group)
                 except ray.exceptions.RayTaskError as error:
                     raise error.as_instanceof_cause() from None  # a broken lake: nothing more can be done
                 except ray.exceptions.RayError as error:
@@ -106,6 +108,13 @@ def run_all(
                     else:
                         results[batch[0].key] = _lost(batch[0], lake, run_id, config.run.attempts, error)
         return [results[g.key] for g in groups]
+
+
+def _lean(result: ProjectResult, group: SourceGroup) -> ProjectResult:
+    """A result from a worker, sharing the texts that this process has already: the driver keeps one for every project."""
+    result.key, result.uri = group.key, group.items[0].uri
+    result.wall_s = {sys.intern(stage): seconds for stage, seconds in result.wall_s.items()}
+    return result
 
 
 def _projects(shared: dict[str, Any], batch: Sequence[SourceGroup]) -> list[ProjectResult]:

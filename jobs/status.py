@@ -84,7 +84,7 @@ def read_status(path: Path) -> LakeStatus:
         ConfigInvalid: there is no lake at this path.
     """
     lake = open_lake(path)
-    con = lake.connect()
+    con = lake.connect(verify=False)  # counts for people, at once; `workprint query` and `fsck` look at every byte
     try:
         cursor = con.execute("from funnel")
         names = [d[0] for d in cursor.description or ()]

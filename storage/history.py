@@ -87,7 +87,9 @@ def files_at(con: sa.Connection, version: int | None, table: str | None = None) 
     at = latest if version is None else version
     if at not in (0, latest) and con.execute(sa.select(LAKE_VERSION).where(LAKE_VERSION.c.version == at)).first() is None:
         raise ConfigInvalid("no_version", f"the lake has no version {at}; the newest is {latest}", "see `workprint status`")
-    visible = sa.and_(DATA_FILE.c.added_version <= at, sa.or_(DATA_FILE.c.removed_version.is_(None), DATA_FILE.c.removed_version > at))
+    visible: sa.ColumnElement[bool] = DATA_FILE.c.removed_version.is_(None)  # has an index
+    if at != latest:
+        visible = sa.and_(DATA_FILE.c.added_version <= at, sa.or_(visible, DATA_FILE.c.removed_version > at))
     if table is not None:
         visible = sa.and_(visible, DATA_FILE.c.table_name == table)
     ended = sa.select(DATA_PART.c.path, DATA_PART.c.stage_key).join(DATA_FILE, DATA_FILE.c.path == DATA_PART.c.path)
@@ -98,6 +100,20 @@ def files_at(con: sa.Connection, version: int | None, table: str | None = None) 
         DataFile(f.path, f.table_name, f.rows, f.bytes, f.sha256, f.schema_version, tuple(sorted(dead.get(f.path, ()))))
         for f in con.execute(sa.select(DATA_FILE).where(visible).order_by(DATA_FILE.c.path))
     ]
+
+
+def files_of(con: sa.Connection, table: str, stage_key: str) -> list[DataFile]:
+    """The files that hold live rows of a stage key, sorted by path."""
+    query = sa.select(DATA_FILE).join(DATA_PART, DATA_PART.c.path == DATA_FILE.c.path)
+    query = query.where(DATA_PART.c.stage_key == stage_key, DATA_PART.c.removed_version.is_(None), DATA_FILE.c.table_name == table)
+    found = con.execute(query.order_by(DATA_FILE.c.path))
+    return [DataFile(f.path, f.table_name, f.rows, f.bytes, f.sha256, f.schema_version) for f in found]
+
+
+def small_files(con: sa.Connection, below_bytes: int) -> dict[str, int]:
+    """How many live files of a table are smaller than this, for tables that have any."""
+    query = sa.select(DATA_FILE.c.table_name, sa.func.count()).where(DATA_FILE.c.removed_version.is_(None), DATA_FILE.c.bytes < below_bytes)
+    return {str(name): int(count) for name, count in con.execute(query.group_by(DATA_FILE.c.table_name))}
 
 
 def live_run(con: sa.Connection, *, stage_key: str | None = None, stage: str | None = None, scope: str | None = None) -> StageRecord | None:

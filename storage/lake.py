@@ -16,6 +16,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from schemas.canonical import Sha256, digest_of
@@ -364,6 +365,18 @@ class Lake:
         whole = pa.concat_tables(parts) if parts else arrow.schema_of(spec).empty_table()
         return arrow.sort_table(spec, whole)
 
+    def rows_of(self, table: str, stage_key: str) -> list[dict[str, Any]]:
+        """The live rows that one stage wrote to a table; found through the ledger, so it costs the same in a large lake.
+
+        Raises:
+            StorageFault, DigestMismatch: a file is missing or damaged.
+        """
+        with self.ledger.reading() as con:
+            files = history.files_of(con, table, stage_key)
+        self.verify(files)
+        own = pc.field("stage_key") == stage_key
+        return [row for file in files for row in self.read_file(file).filter(own).to_pylist()]
+
     def read_file(self, file: DataFile) -> pa.Table:
         """The live rows of one data file.
 
@@ -382,6 +395,11 @@ class Lake:
     def compact(self, *, target_bytes: int = upkeep.TARGET_BYTES) -> upkeep.Compaction:
         """Merge small files; see :func:`storage.upkeep.compact`."""
         return upkeep.compact(self, target_bytes=target_bytes)
+
+    def small_files(self, *, below_bytes: int) -> dict[str, int]:
+        """How many live files of each table are smaller than this; tables without any are left out."""
+        with self.ledger.reading() as con:
+            return history.small_files(con, below_bytes)
 
     def gc(self, *, grace_s: float = upkeep.GRACE_S, keep_versions: int | None = None, dry_run: bool = False) -> upkeep.Collection:
         """Remove what nothing refers to; see :func:`storage.upkeep.collect`."""

@@ -98,6 +98,9 @@ for _name, _columns in (("stage_run_live_key", ("stage_key",)), ("stage_run_live
         postgresql_where=STAGE_RUN.c.removed_version.is_(None),
     )
 
+_BY_SUBJECT = sa.Index("stage_run_subject", STAGE_RUN.c.subject)
+"""Came after the first ledgers: added to those when they are opened for writing."""
+
 ARTIFACT_REF = sa.Table(
     "artifact_ref",
     METADATA,
@@ -134,10 +137,13 @@ class Ledger:
         self._file = Path(sa.make_url(url).database or "") if self.is_sqlite else None
         self._folder = self._file.parent if self._file is not None else None
         self._url = url
-        self._engine = _ENGINES.get(self._identity()) or self._open_engine()
+        known = _ENGINES.get(self._identity())
+        self._engine = known or self._open_engine()
         _LEDGERS.add(self)
         with self._mapped():
             self._prepare(lake_id)
+            if known is None and not self.is_read_only:
+                self._complete()
         _remember(self._identity(), self._engine)
 
     def _open_engine(self) -> sa.Engine:
@@ -194,6 +200,16 @@ class Ledger:
         self.lake_id = known["lake_id"]
         if lake_id is not None and known["lake_id"] != lake_id:
             raise SchemaMismatch("foreign_ledger", "the ledger belongs to another lake", "give each lake a ledger of its own")
+
+    def _complete(self) -> None:
+        """Add what ledgers of earlier releases lack."""
+        with self._engine.connect() as con:
+            con.execution_options(reading=True)
+            if any(index["name"] == _BY_SUBJECT.name for index in sa.inspect(con).get_indexes(STAGE_RUN.name)):
+                return
+        with self._making(), self._engine.begin() as con:
+            self._serialise(con)
+            _BY_SUBJECT.create(con, checkfirst=True)
 
     @contextmanager
     def _making(self) -> Iterator[None]:

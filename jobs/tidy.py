@@ -1,0 +1,55 @@
+"""Merging small files while a run goes on: every commit makes some, and questions to a hundred thousand of them take minutes.
+
+Owns when it is done; :mod:`storage.upkeep` does it. Must never end a run: what fails here is tried again later.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from schemas.errors import PipelineError
+from storage.lake import Lake
+
+FILES = 2000
+"""Small files of one table that are merged."""
+
+TARGET_BYTES = 32 * 1024 * 1024
+"""Smaller than what ``workprint compact`` makes, since this takes the memory of a merged file from the driver of the run."""
+
+EVERY_S = 60.0
+
+
+@contextmanager
+def tidied(location: Path, *, every_s: float = EVERY_S, files: int = FILES) -> Iterator[None]:
+    """Look after a lake during the block and once at its end: tables with many small files are merged. Rows and their digests stay."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(every_s):
+            tidy(location, files)
+
+    thread = threading.Thread(target=work, daemon=True, name="tidy")
+    thread.start()
+    try:
+        yield
+    except BaseException:
+        over.set()  # a merge may be killed at any moment: nobody waits for it
+        raise
+    over.set()
+    thread.join()
+    tidy(location, files)
+
+
+def tidy(location: Path, files: int = FILES) -> bool:
+    """Merge small files if a table has this many of them; whether it was done."""
+    try:
+        lake = Lake(location, create=False)
+        if max(lake.small_files(below_bytes=TARGET_BYTES // 2).values(), default=0) < files:
+            return False
+        lake.compact(target_bytes=TARGET_BYTES)
+    except PipelineError:  # another upkeep is running, or the device failed: the run itself will tell
+        return False
+    return True
