@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import about, agents, audit, batch, data, dataset, groups, inject, lake, masks, quality, reward, rft, single, studio
+from jobs.cli import about, agents, audit, batch, data, dataset, groups, inject, lake, masks, openenv, quality, reward, rft, single, studio
 from jobs.cli import explain as explaining
 from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
@@ -51,6 +51,7 @@ agents.register(app)
 masks.register(app)
 dataset.register(app)
 groups.register(app)
+openenv.register(app)
 reward.register(app)
 about.register(app)
 inject.register(app)
