@@ -129,7 +129,7 @@ def commit(
     """Commit what came of a stored run. A request that was committed before stays as it is."""
     subject = next(str(row["project_id"]) for table in rows.values() for row in table)
     sha = None if run is None else lake.store.put_bytes(run.canonical(), ArtifactKind.TRAJECTORY, "application/json").sha256
-    kept = () if run is None else (*trajectory_done(run, lake.store).artifacts, sha or "", run.config_digest)
+    kept = () if run is None else (*trajectory_done(run, lake.store, {}).artifacts, sha or "", run.config_digest)
     one = StageCommit(
         stage=stage,
         stage_key=stage_key(stage, version, digest_of(request), (base_sha,)),
@@ -213,7 +213,7 @@ def inject_into_lake(lake_path: Path, target: str | None, faults: FaultConfig, r
 
 
 def _committed(lake: Lake, sha: Sha256, one: Opened, done: Injected, asked: FaultConfig) -> Report:
-    made = trajectory_done(done.trajectory, lake.store)
+    made = trajectory_done(done.trajectory, lake.store, done.spent_us)
     final = one.suite.snapshots.load(done.trajectory.last_snapshot)
     base = one.base.trajectory_id
     rows = {**made.rows, "faults": fault_rows(done.trajectory, final, done.broken_down, base)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +75,11 @@ class Episode:
         found = trajectory_of(self.runtime, policy, seed, config_digest=self.config_digest)
         return found.model_copy(update={"repairs": link(found)})
 
+    @property
+    def spent_us(self) -> dict[int, int]:
+        """Clock time of the calls made here, by index."""
+        return self.runtime.spent_us
+
 
 @contextmanager
 def open_episode(shop: Workshop, start: Start, config_digest: Sha256, *, budget: int | None = None) -> Iterator[Episode]:
@@ -104,13 +109,13 @@ def workshop(config: WorkprintConfig, store: ArtifactStore) -> Workshop:
     return Workshop(config, store, open_sandbox(config.run.sandbox))
 
 
-def commit_run(lake: Lake, trajectory: Trajectory) -> None:
+def commit_run(lake: Lake, trajectory: Trajectory, spent_us: Mapping[int, int]) -> None:
     """Put a run that was not part of a batch into the tables of a lake, beside the others of its project. Once only.
 
     Raises:
         StorageFault: the lake cannot be written.
     """
-    done = trajectory_done(trajectory, lake.store)
+    done = trajectory_done(trajectory, lake.store, spent_us)
     sha = lake.store.put_bytes(trajectory.canonical(), ArtifactKind.TRAJECTORY, "application/json").sha256
     commit = StageCommit(
         stage="outside",

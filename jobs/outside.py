@@ -110,6 +110,8 @@ def import_recording(recording: Path, asked: Asked) -> ImportReport:
                 unread += 1
             else:
                 told = session.call(call.name, call.arguments)
+                if told.fault is not None:
+                    raise told.fault
                 executed += 1
                 refused += told.is_error
         trajectory = episode.trajectory(f"atif {agent}")
@@ -133,7 +135,7 @@ def _episode(asked: Asked) -> Iterator[tuple[Episode, Keep]]:
         start = recorded_start(opened, asked.snapshot)
         before = len(start.history)
         with open_episode(shop, start, replay_digest(config), budget=asked.budget) as episode:
-            yield episode, lambda t: commit_run(opened, t) if len(t.calls) > before else None
+            yield episode, lambda t: commit_run(opened, t, episode.spent_us) if len(t.calls) > before else None
         return
     assert asked.storyboard is not None  # noqa: S101  one of the two is given, checked above
     board, path = read_storyboard(asked.storyboard, asked.source)

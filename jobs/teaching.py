@@ -102,13 +102,15 @@ def _teach(sha: Sha256, one: Opened, note: Note) -> Taught:
     def runtime() -> Runtime:
         return Runtime(start, one.registry, one.suite, budget=student.budget, history=prefix, fault_filter=FaultPlan(kept))
 
-    repaired = student
+    repaired, spent_us = student, dict[int, int]()
     if failure is not None:
         note(f"{student.trajectory_id}: restored before call {cut} ({failure.code})")
         try:
+            taught = runtime()
             repaired = run_episode(
-                runtime(), Teacher(one.policy(mistakes=False), student), lambda _text: None, config_digest=digest, link=link
+                taught, Teacher(one.policy(mistakes=False), student), lambda _text: None, config_digest=digest, link=link
             )
+            spent_us = taught.spent_us
         except ConfigInvalid as error:
             return Taught(sha, Case(student, failure, None, False, problem=f"the teacher could not go on: {error.code}"), {})
     again = run_episode(runtime(), RecordedPolicy(repaired), lambda _text: None, config_digest=digest, link=link)
@@ -119,7 +121,7 @@ def _teach(sha: Sha256, one: Opened, note: Note) -> Taught:
     folder.mkdir(exist_ok=True)
     env = ToolEnv(one.suite.store, one.suite.sandbox, one.suite.engines, one.suite.config, folder)
     case = Case(student, failure, repaired, same, failed_checks(again, suffix, final, env), quality_of(again, final))
-    rows = {} if failure is None else dict(trajectory_done(repaired, one.suite.store).rows)
+    rows = {} if failure is None else dict(trajectory_done(repaired, one.suite.store, spent_us).rows)
     return Taught(sha, case, rows)
 
 

@@ -5,7 +5,7 @@ Every row fits its spec in schemas.tables. Ids and digests come from the traject
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from repair.outcomes import fault_rows
@@ -40,6 +40,19 @@ def trajectory_rows(
         "repairs": _repair_rows(trajectory),
         "faults": fault_rows(trajectory, final_state),
     }
+
+
+def timing_rows(trajectory: Trajectory, spent_us: Mapping[int, int]) -> list[Row]:
+    """Rows of table ``timings``: one a call, null where its time is not known."""
+    return [
+        {
+            "trajectory_id": trajectory.trajectory_id,
+            "project_id": trajectory.project_id,
+            "call_index": call.call_index,
+            "wall_us": spent_us.get(call.call_index),
+        }
+        for call in trajectory.calls
+    ]
 
 
 def example_rows(examples: Iterable[Example]) -> list[Row]:

@@ -38,6 +38,8 @@ class Injected:
     broken_down: tuple[InjectedFault, ...]
     """Infrastructure faults that struck; no trajectory holds them."""
     retried: tuple[Retried, ...]
+    spent_us: dict[int, int]
+    """Clock time of the calls after the history, by index."""
 
 
 def draw_kinds(config: FaultConfig) -> tuple[str, ...]:
@@ -90,7 +92,7 @@ def inject(
     start = history[-1].snapshot_after if history else base.first_snapshot
     runtime = Runtime(start, registry, suite, budget=base.budget, history=history, fault_filter=plan)
     made = run_episode(runtime, faulty, note, config_digest=None if digest is None else digest(struck), link=link)
-    return Injected(made, base, cut, tuple(plan.broken_down), tuple(runtime.retried))
+    return Injected(made, base, cut, tuple(plan.broken_down), tuple(runtime.retried), runtime.spent_us)
 
 
 def _first_struck(calls: Sequence[Call], specs: Sequence[FaultSpec], faulty: FaultyPolicy) -> int | None:

@@ -25,7 +25,8 @@ TURNS = 16
 
 NO_SUCH_SHOT = "s998"
 
-_MARK = "injected fault "
+MARK = "injected fault "
+"""Begins the reason of a spoiled output."""
 
 
 class FaultyPolicy:
@@ -63,7 +64,7 @@ class FaultyPolicy:
                 "tool": tool,
                 "arguments_json": json.dumps(arguments, ensure_ascii=False),
                 "provenance": Provenance.SCRIPTED_MISTAKE,
-                "reason": _MARK + canonical_text(fault.model_dump(mode="json")),
+                "reason": MARK + canonical_text(fault.model_dump(mode="json")),
             }
         )
 
@@ -117,9 +118,9 @@ def plan_faults(calls: Iterable[Call]) -> tuple[tuple[int, InjectedFault], ...]:
     """Plan-level faults of recorded calls, each with the index of the call it struck."""
     out: list[tuple[int, InjectedFault]] = []
     for call in calls:
-        if call.output.reason.startswith(_MARK):
+        if call.output.reason.startswith(MARK):
             try:
-                fault = InjectedFault.model_validate(orjson.loads(call.output.reason.removeprefix(_MARK)))
+                fault = InjectedFault.model_validate(orjson.loads(call.output.reason.removeprefix(MARK)))
             except (orjson.JSONDecodeError, ValidationError):
                 continue
             out.append((call.call_index, fault))

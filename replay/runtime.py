@@ -9,6 +9,7 @@ Must not decide anything a policy should decide, and must not know any tool by n
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -106,6 +107,9 @@ class Runtime:
         self.suite = suite
         self.budget = suite.config.budget if budget is None else budget
         self.retried: list[Retried] = []
+        self.spent_us: dict[int, int] = {}
+        """Clock time of the calls made here, by index; of those of the history or of an earlier process nothing is known."""
+        self._since_ns = time.monotonic_ns()
         self._allowance: tuple[int, Allowance] | None = None
         self._journal = journal
         self._fault_filter = fault_filter
@@ -191,6 +195,7 @@ class Runtime:
         self.settle()
         if self.finished:
             return self._over(output)
+        self._since_ns = time.monotonic_ns()
         pending = self._state.film.pending
         turn = self._orchestrate(output) if pending is None else self._fill(output, pending)
         observation = self._commit(output, turn)
@@ -222,6 +227,7 @@ class Runtime:
         """
         if self.finished or self._state.film.pending is not None or self.orchestrator_calls < self.budget:
             return
+        self._since_ns = time.monotonic_ns()
         output = RoleOutput(
             role=Role.ORCHESTRATOR,
             tool=DELIVERY_TOOL,
@@ -441,6 +447,8 @@ class Runtime:
             self._journal.append({"kind": "call", "call": call.model_dump(mode="json")})
         self._calls.append(call)
         self._state, self._digest, self._snapshot, self._context = state, digest, snapshot, None
+        now = time.monotonic_ns()
+        self.spent_us[index], self._since_ns = (now - self._since_ns) // 1000, now
         return observation
 
     def _delivers(self, turn: _Turn, state: ProductionState) -> bool:

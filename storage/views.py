@@ -59,6 +59,23 @@ select
   (select count(*) from given_up) as quarantined
 """,
     ),
+    "mends": (
+        "What each mend costs, from the finding to its verification: calls, artifacts, seconds (of runs whose calls were timed; its share "
+        "where one repair call held several mends).",
+        """
+with one as (
+  select r.*, count(*) over (partition by r.trajectory_id, r.call_mended) as together, (
+    select sum(t.wall_us) / 1e6 from timings t
+    where t.trajectory_id = r.trajectory_id and t.call_index > r.call_found and t.call_index <= coalesce(r.call_verified, r.call_mended)
+  ) as seconds
+  from repairs r
+)
+select mend, code, count(*) as mends, count(*) filter (outcome = 'verified') as verified,
+  count(*) filter (outcome = 'kept_previous') as kept_previous, avg(calls_spent) as calls, avg(artifacts_made) as artifacts,
+  avg(seconds / together) as seconds
+from one group by mend, code order by mend, code
+""",
+    ),
     "costs": (
         "What chat models cost, by role: calls that an endpoint answered, tokens, and dollars where a price is configured.",
         """

@@ -45,7 +45,7 @@ class Made:
         self.lake = Lake(root / "lake")
         self.trajectory, run = self.film.play(root / "lake", 4)
         self.store: ArtifactStore = run.suite.store
-        done = trajectory_done(self.trajectory, self.store)
+        done = trajectory_done(self.trajectory, self.store, {})
         sha = self.store.put_bytes(self.trajectory.canonical(), ArtifactKind.TRAJECTORY, "application/json").sha256
         self.lake.commit(
             StageCommit(
