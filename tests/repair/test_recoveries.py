@@ -97,9 +97,22 @@ def test_what_was_never_accepted_is_not_verified(later: tuple[Call, ...], answer
 def test_rows_name_states_and_quality_before_and_after() -> None:
     calls = (call(0, "render_shots", WRONG, LACKS), call(1, "render_shots"))
     run = Trajectory(
-        trajectory_id="trj_1", project_id="prj_1", policy="scripted", seed=0, budget=40, outcome=Outcome.INCOMPLETE, calls=calls,
-        repairs=(), first_snapshot="snp_0", last_snapshot="snp_2", video=None, manifest=None, sandbox="bubblewrap", engines={}, config_digest="0" * 64,
-    )  # fmt: skip
+        trajectory_id="trj_1",
+        project_id="prj_1",
+        policy="scripted",
+        seed=0,
+        budget=40,
+        outcome=Outcome.INCOMPLETE,
+        calls=calls,
+        repairs=(),
+        first_snapshot="snp_0",
+        last_snapshot="snp_2",
+        video=None,
+        manifest=None,
+        sandbox="bubblewrap",
+        engines={},
+        config_digest="0" * 64,
+    )
     rows = recovery_rows(run, {"snp_0": 0.25, "snp_2": 0.5}.__getitem__)
     assert [(r["blocker_index"], r["code"], r["quality_before"], r["quality_after"]) for r in rows] == [
         (0, "missing_argument", 0.25, 0.5),
