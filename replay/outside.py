@@ -44,6 +44,8 @@ class Told:
 
     text: str
     is_error: bool = False
+    fault: PipelineError | None = None
+    """What failed on our side, where something did: then the call is not part of the run."""
 
 
 class OutsideSession:
@@ -89,7 +91,8 @@ class OutsideSession:
         try:
             observation = self._runtime.step(self._output(name, arguments or {}))
         except PipelineError as error:
-            return Told(f"A fault of the workshop, not of your call ({error.code}): {error.message} Nothing has changed; try again.", True)
+            told = f"A fault of the workshop, not of your call ({error.code}): {error.message} Nothing has changed; try again."
+            return Told(told, is_error=True, fault=error)
         self._committed()
         return Told(self._view(), is_error=observation.status is ObservationStatus.REFUSED)
 

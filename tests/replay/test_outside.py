@@ -115,6 +115,7 @@ def test_a_fault_of_ours_is_told_as_one_and_leaves_no_call(folder: Path, monkeyp
     monkeypatch.setattr(Suite, "work", broken)
     told = session.call("segment_article", {"max_sentences": 12})
     assert told.is_error
+    assert isinstance(told.fault, ToolFailed)
     assert "A fault of the workshop, not of your call (engine_down)" in told.text
     assert runtime.calls == ()
 
