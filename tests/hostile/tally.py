@@ -61,6 +61,8 @@ ROWS = (
     Row("S8", "hostile outputs (links, pipes, sockets, giants, names): refused, the host's file unread", 15, "test_outputs.py",
         "test_(refused|two_names|a_socket|a_sparse|a_declared_name).*"),
     Row("S9", "unlisted codecs: refused at probe and at decode", 5, "test_manifests.py", "test_a_codec_that_is_not_listed.*"),
+    Row("S10", "films that give orders: the same tools, arguments and references as for harmless twins, and the same text around the data", 50,
+        "test_injection.py", r"test_a_film_that_gives_orders_is_produced_as_its_harmless_twin.*"),
     Row("S14", "places with a secret of the host: not found inside, nor in what a run keeps or says", 5, "test_secrets.py",
         number="canaries"),
     Row("S17", "tampered deliveries: not verified", 12, "test_tampering.py", r"(?!test_the_honest_folder_is_verified).*"),
