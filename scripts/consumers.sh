@@ -64,7 +64,11 @@ build() {
     "${install[@]}" --no-deps --no-build-isolation -e .
   fi
   "${install[@]}" -r "$env/$name.txt"
-  [ ! -f "$env/$name.nodeps.txt" ] || "${install[@]}" --no-deps -r "$env/$name.nodeps.txt"
+  if [ -f "$env/$name.nodeps.txt" ]; then
+    local place=() # Axolotl asks for Python 3.12, and runs on 3.11: its files are unpacked beside the rest
+    [ "$name" != axolotl ] || place=(--python-version 3.12 --target "$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')")
+    "${install[@]}" --no-deps "${place[@]}" -r "$env/$name.nodeps.txt"
+  fi
   fingerprint "$name" >"$folder/.ready"
   echo "$name: built in $((SECONDS - started)) s, $(du -sh "$folder" | cut -f1)"
 }

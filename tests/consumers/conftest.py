@@ -43,13 +43,13 @@ def python_of(name: str) -> str:
 
 
 def run_script(environment: str, script: str, *args: object, cwd: Path | None = None, timeout: float = 540) -> list[dict[str, Any]]:
-    """Run a script of this folder in an environment; the JSON objects it printed, one a line."""
+    """Run a script of this folder in an environment; the JSON objects it printed, each on a line after ``@@``."""
     python = python_of(environment)
     home = str(cwd or os.environ.get("PYTEST_DEBUG_TEMPROOT") or "/tmp")  # noqa: S108 - caches of a library, no secrets
     env = os.environ | OFFLINE | {"HF_HOME": home + "/hf", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([python, str(HERE / script), *map(str, args)], capture_output=True, text=True, env=env, cwd=cwd, timeout=timeout)
     assert done.returncode == 0, f"{script} ended with {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-6000:]}"
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"')]
+    return [json.loads(line[2:]) for line in done.stdout.splitlines() if line.startswith("@@")]
 
 
 @pytest.fixture(scope="session")
