@@ -84,6 +84,10 @@ def _calls(context: RoleContext, base: RoleOutput) -> Iterator[RoleOutput]:
         if spoiled is not None:
             tool, arguments, _, detail = spoiled
             yield _mistake(base, f"{kind}: {detail}", tool=tool, arguments_json=canonical_text(arguments))
+    if base.tool is not None and base.arguments_json is not None:  # these make sense for every call, so no group is without a mistake
+        invented = {**orjson.loads(base.arguments_json), "style": "cinematic"}
+        yield _mistake(base, "an argument that does not exist", arguments_json=canonical_text(invented))
+        yield _mistake(base, "a tool that does not exist", tool=f"{base.tool}_now")
 
 
 def _contents(role: Role, base: RoleOutput) -> Iterator[RoleOutput]:
