@@ -48,7 +48,7 @@ def make_lake(root: Path) -> RealLake:
     for seed in SEEDS:
         trajectory, run = film.play(root / "lake", seed)
         runs.append(trajectory)
-        done = trajectory_done(trajectory, run.suite.store)
+        done = trajectory_done(trajectory, run.suite.store, run.spent_us)
         sha = lake.store.put_bytes(trajectory.canonical(), ArtifactKind.TRAJECTORY, "application/json").sha256
         _commit(lake, film, "replay", trajectory.trajectory_id, done.rows, (*done.artifacts, sha, film.config_digest))
     made: dict[str, dict[str, object]] = {}
