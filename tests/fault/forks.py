@@ -46,6 +46,16 @@ def ended(pid: int, read_end: int) -> tuple[int, list[int]]:
     return os.waitstatus_to_exitcode(status), list(seen)
 
 
+def told(read_end: int, count: int) -> tuple[list[int], list[float]]:
+    """Wait for so many acknowledgements of a child; returns them, and when each came (monotonic seconds)."""
+    seen: list[int] = []
+    times: list[float] = []
+    while len(seen) < count and (one := os.read(read_end, 1)):
+        seen += one
+        times.append(time.monotonic())
+    return seen, times
+
+
 def kill_after(pid: int, seconds: float) -> None:
     """SIGKILL a child after a while."""
     time.sleep(seconds)
