@@ -92,10 +92,10 @@ class Case:
 
     @property
     def provenance(self) -> Literal["student", "teacher_assisted", "scripted"]:
-        """Who authored what is learned: the student alone, student and teacher, or scripts alone."""
+        """Who authored what is learned: the student alone, a teacher in whole or part, or scripts alone."""
         run = self.repaired or self.student
         authors = {c.output.provenance for c in run.calls if c.output.provenance is not Provenance.RUNTIME}
-        if self.failure is not None and Provenance.TEACHER in authors:
+        if Provenance.TEACHER in authors:
             return "teacher_assisted"
         return "student" if authors & {Provenance.STUDENT, Provenance.OUTSIDE} else "scripted"
 
@@ -222,13 +222,13 @@ def decide(cases: Iterable[Case], config: RftConfig) -> tuple[Decision, ...]:
     listed = list(cases)
     admitted: set[int] = set()
     known: set[str] = set()
-    used: dict[tuple[str, str], int] = defaultdict(int)
+    used: dict[tuple[str, bool], int] = defaultdict(int)
     order = sorted(range(len(listed)), key=lambda n: (-(listed[n].quality or 0.0), listed[n].student.trajectory_id))
     for n in order:
         case = listed[n]
-        owner = (case.student.project_id, "assisted" if case.failure is not None else "student")
+        owner = (case.student.project_id, case.failure is not None or case.provenance == "teacher_assisted")
         name = case.repaired.trajectory_id if case.repaired is not None else ""
-        quota = config.assisted_quota if owner[1] == "assisted" else config.student_quota
+        quota = config.assisted_quota if owner[1] else config.student_quota
         if case.passes(config) and used[owner] < quota and name not in known:
             used[owner] += 1
             admitted.add(n)

@@ -24,7 +24,7 @@ from media.sandbox import open_sandbox
 from repair.config import FaultConfig
 from repair.diagnose import ScriptedCritic
 from repair.fault_kinds import KINDS
-from repair.injection import Injected, inject
+from repair.injection import Injected, NothingToStrike, inject
 from repair.outcomes import FaultOutcome, fault_rows, outcomes
 from repair.registry import full_registry
 from replay.policies.scripted import ScriptedPolicy
@@ -96,15 +96,19 @@ def targets(lake: Lake, target: str | None, where: str) -> list[str]:
 
 
 @contextmanager
-def opened(lake: Lake, sha: Sha256, note: Note) -> Iterator[Opened]:
-    """Open one stored run.
+def opened(lake: Lake, sha: Sha256, config: WorkprintConfig, note: Note) -> Iterator[Opened]:
+    """Open one stored run, whoever decided it: a script, chat models, a recording, an outside agent.
+
+    Args:
+        config: where a judge is reached that the run's settings name, and which sandbox there is; all else is the run's own.
 
     Raises:
-        ConfigInvalid: its settings or its storyboard are not in the lake, or its policy is none that can be asked again.
+        ConfigInvalid: its settings or its storyboard are not in the lake, or its tools are not all here.
     """
     base = Trajectory.model_validate_json(lake.store.read(sha))
     settings = Settings.of(base, lake.store)
-    shop = Workshop(WorkprintConfig(replay=settings.replay, repair=settings.repair), lake.store, open_sandbox())
+    own = config.model_copy(update={"replay": settings.replay, "repair": settings.repair})
+    shop = Workshop(own, lake.store, open_sandbox(config.run.sandbox))
     con = lake.connect()
     try:
         boards = con.execute("select storyboard_sha256 from storyboards where project_id = $1", [base.project_id]).fetchall()
@@ -186,29 +190,38 @@ class Report:
         }
 
 
-def inject_into_lake(lake_path: Path, target: str | None, faults: FaultConfig, runs: int, note: Note) -> list[Report]:
-    """Put faults into stored runs and commit the new ones.
+def inject_into_lake(lake_path: Path, target: str | None, faults: FaultConfig, runs: int, config: str | None, note: Note) -> list[Report]:
+    """Put faults into stored runs and commit the new ones. Runs that no drawn fault can strike are told and left out.
 
     Args:
         target: beginning of a trajectory's or a project's id; None takes every run that holds no injected faults.
         runs: new runs of each, with seeds from ``faults.seed`` on.
+        config: as :func:`opened`.
 
     Raises:
-        ConfigInvalid: no such run, nothing to strike, or the lake cannot be read.
+        ConfigInvalid: no such run, nothing to strike in any, or the lake cannot be read.
         PipelineError: a fault of ours.
     """
-    lake = open_lake(lake_path)
+    lake, settings = open_lake(lake_path), load_config(config)
     again = "trajectory_id not in (select trajectory_id from faults where base_trajectory_id is not null)"
     reports: list[Report] = []
+    unstruck: ConfigInvalid | None = None
     for sha in targets(lake, target, "true" if target else again):
-        with opened(lake, sha, note) as one:
+        with opened(lake, sha, settings, note) as one:
             for seed in range(faults.seed, faults.seed + runs):
                 asked = faults.model_copy(update={"seed": seed})
-                done = inject(
-                    one.base, asked, one.policy(), one.registry, one.suite,
-                    own=one.settings.repair.faults, digest=one.settings_with, note=note,
-                )  # fmt: skip
+                try:
+                    done = inject(
+                        one.base, asked, one.policy(), one.registry, one.suite,
+                        own=one.settings.repair.faults, digest=one.settings_with, note=note,
+                    )  # fmt: skip
+                except NothingToStrike as error:
+                    note(f"{one.base.trajectory_id}, seed {seed}: {error.message}")
+                    unstruck = error
+                    continue
                 reports.append(_committed(lake, sha, one, done, asked))
+    if unstruck is not None and not reports:
+        raise unstruck
     return reports
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from evaluation.rft import Case, Decision, RftConfig, decide, failed_checks, first_failure, quality_of, rft_row
 from jobs.again import Note, Opened, commit, opened, targets
+from jobs.config import WorkprintConfig
 from jobs.questions import open_lake
 from jobs.stages import trajectory_done
 from materialize.config import MaterializeConfig
@@ -65,12 +66,12 @@ class Taught:
     rows: dict[str, Any]
 
 
-def teach(lake_path: Path, target: str | None, config: RftConfig, examples: MaterializeConfig, note: Note) -> tuple[Decision, ...]:
+def teach(lake_path: Path, target: str | None, config: RftConfig, settings: WorkprintConfig, note: Note) -> tuple[Decision, ...]:
     """Finish failed runs by the teacher, check and admit them, commit the outcome.
 
     Args:
         target: beginning of a trajectory's or a project's id; None takes every run that is no teacher's continuation.
-        examples: how the examples of admitted runs are made.
+        settings: how the examples of admitted runs are made, and as :func:`jobs.again.opened`.
 
     Raises:
         ConfigInvalid: no such run, or the lake cannot be read.
@@ -79,13 +80,13 @@ def teach(lake_path: Path, target: str | None, config: RftConfig, examples: Mate
     lake = open_lake(lake_path)
     taught: list[Taught] = []
     for sha in targets(lake, target, NOT_TAUGHT):
-        with opened(lake, sha, note) as one:
+        with opened(lake, sha, settings, note) as one:
             taught.append(_teach(sha, one, note))
     decisions = decide([t.case for t in taught], config)
     asked = [t.case.student.trajectory_id for t in taught]
     written: set[str] = set()
     for made, decision in sorted(zip(taught, decisions, strict=True), key=lambda pair: not pair[1].admitted):
-        _commit(lake, made, decision, config, examples, asked, written)
+        _commit(lake, made, decision, config, settings.materialize, asked, written)
     return decisions
 
 

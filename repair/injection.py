@@ -27,6 +27,10 @@ from schemas.state import ProductionState
 from schemas.trajectory import Call, InjectedFault, Trajectory
 
 
+class NothingToStrike(ConfigInvalid):
+    """No drawn fault can strike a trajectory: it makes nothing that the fault would spoil."""
+
+
 @dataclass(frozen=True, slots=True)
 class Injected:
     """A run with faults in it, and what was put in."""
@@ -74,7 +78,8 @@ def inject(
         digest: names the settings of a run with these faults (``Trajectory.config_digest``); the replay settings' own by default.
 
     Raises:
-        ConfigInvalid: nothing was drawn, or nothing that was drawn can strike this trajectory.
+        NothingToStrike: nothing that was drawn can strike this trajectory.
+        ConfigInvalid: nothing was drawn.
         PipelineError: a fault of ours.
     """
     if config.count < 1:
@@ -87,10 +92,12 @@ def inject(
     faulty = FaultyPolicy(policy, FaultConfig(kinds=at_plan, count=len(at_plan), seed=config.seed))
     cut = _first_struck(base.calls, [FaultSpec(*s.split("@", 1)) for s in specs], faulty)
     if cut is None:
-        raise ConfigInvalid("nothing_to_strike", "no drawn fault can strike this trajectory", "draw other kinds, or another seed")
+        raise NothingToStrike("nothing_to_strike", "no drawn fault can strike this trajectory", "draw other kinds, or another seed")
     history = base.calls[:cut]
     start = history[-1].snapshot_after if history else base.first_snapshot
     runtime = Runtime(start, registry, suite, budget=base.budget, history=history, fault_filter=plan)
+    if policy.name != base.policy:
+        faulty.name = f"{base.policy}+{policy.name}"
     made = run_episode(runtime, faulty, note, config_digest=None if digest is None else digest(struck), link=link)
     return Injected(made, base, cut, tuple(plan.broken_down), tuple(runtime.retried), runtime.spent_us)
 

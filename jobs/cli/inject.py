@@ -35,8 +35,9 @@ def inject(
 ) -> None:
     """Spoil products and calls of stored runs on purpose, and see them found, diagnosed and mended.
 
-    A run is taken up again from the snapshot before the first call that a drawn fault strikes. Real bytes are spoiled; the cause of each
-    fault is a row of table 'faults', what was done about it rows of 'repairs'. A storyboard is produced afresh.
+    A run, whoever decided it, is taken up again from the snapshot before the first call that a drawn fault strikes; the scripted policy
+    goes on from there. Real bytes are spoiled; the cause of each fault is a row of table 'faults', what was done about it rows of 'repairs'
+    and 'recoveries'. A storyboard is produced afresh into a folder.
 
     Examples:
 
@@ -58,7 +59,7 @@ def inject(
     if target is not None and target.endswith(".json"):
         reports = [inject_into_storyboard(Path(target), out, faults, config, quiet=as_json)]
     else:
-        reports = inject_into_lake(lake, target, faults, runs, printer(as_json))
+        reports = inject_into_lake(lake, target, faults, runs, config, printer(as_json))
     if as_json:
         print_json([r.as_json() for r in reports])
     else:

@@ -48,7 +48,7 @@ def rft(
     from jobs.teaching import teach
 
     settings = RftConfig(quality=quality, student_quota=student_quota, assisted_quota=assisted_quota, pool=pool, eta=eta)
-    decisions = teach(lake, target, settings, load_config(config).materialize, printer(as_json))
+    decisions = teach(lake, target, settings, load_config(config), printer(as_json))
     if as_json:
         from evaluation.rft import rft_row
 

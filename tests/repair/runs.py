@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
 
 from inversion.rows import storyboard_rows
+from jobs.cli import app
 from jobs.config import WorkprintConfig
 from jobs.stages import Workshop, replay_digest, replay_settings, run_replay
 from media.command import Sandbox
@@ -29,6 +34,8 @@ class Stored:
     lake: Path
     board: Storyboard
     base: Trajectory
+    source: Path
+    music: str
 
 
 def config(music: str, mistakes: float = 0.0) -> WorkprintConfig:
@@ -59,32 +66,64 @@ def stored_run(root: Path, sandbox: Sandbox, music: str, mistakes: float = 0.0) 
     argv = ("-f", "lavfi", "-i", f"sine=300:d={seconds}", "-filter_complex", pictures + joined, *how)
     source = run_ffmpeg(argv, outputs=("film.mp4",), sandbox=sandbox, workdir=root).outputs["film.mp4"]
     board = board.model_copy(update={"media": probe(source, sandbox)})
-    settings = config(music, mistakes)
     lake = Lake(root / "lake")
+    board_sha = lake.store.put_bytes(board.canonical(), ArtifactKind.STORYBOARD, "application/json").sha256
+    made = storyboard_rows(board)
+    rows = {name: made[name] for name in ("projects", "storyboards")}
+    rows["projects"] = [{**row, "split": "train"} for row in rows["projects"]]
+    _commit(lake, "invert", "test", board_sha, rows, (board_sha,))
+    return Stored(root / "lake", board, _replay(lake, board, source, config(music, mistakes), sandbox, "test"), source, music)
+
+
+def another_run(stored: Stored, sandbox: Sandbox, scope: str, policy: dict[str, Any], endpoint: str | None = None) -> Trajectory:
+    """One more run of the same film in its lake, decided by another policy.
+
+    Args:
+        policy: settings under ``replay.policy``.
+        endpoint: address of the student's model.
+    """
+    settings = config(stored.music).model_dump(mode="json")
+    settings["replay"]["policy"] |= policy
+    settings["run"]["endpoints"]["student"]["endpoint_url"] = endpoint
+    return _replay(Lake(stored.lake), stored.board, stored.source, WorkprintConfig.model_validate(settings), sandbox, scope)
+
+
+def run(stored: Stored, *argv: str, codes: tuple[int, ...] = (0,)) -> Any:
+    """The JSON that a command prints about the lake."""
+    result = CliRunner().invoke(app, [*argv, "--lake", str(stored.lake), "--json"])
+    assert result.exit_code in codes, result.output
+    return json.loads(result.stdout)
+
+
+def ask(stored: Stored, sql: str, **names: str) -> list[dict[str, Any]]:
+    """Rows of a query; ``:name`` stands for a text."""
+    for name, value in names.items():
+        sql = sql.replace(f":{name}", f"'{value}'")
+    rows: list[dict[str, Any]] = run(stored, "query", sql)
+    return rows
+
+
+def _replay(lake: Lake, board: Storyboard, source: Path, settings: WorkprintConfig, sandbox: Sandbox, scope: str) -> Trajectory:
     shop = Workshop(settings, lake.store, sandbox)
     with tempfile.TemporaryDirectory() as folder:
         done = run_replay(shop, board, source, Path(folder) / "journal", replay_digest(settings), lambda _text: None)
-    made = storyboard_rows(board)
-    board_sha = lake.store.put_bytes(board.canonical(), ArtifactKind.STORYBOARD, "application/json").sha256
-    run_sha = lake.store.put_bytes(done.output.canonical(), ArtifactKind.TRAJECTORY, "application/json").sha256
-    rows = {name: made[name] for name in ("projects", "storyboards")}
-    rows["projects"] = [{**row, "split": "train"} for row in rows["projects"]]
-    settings_sha = lake.store.put_json(replay_settings(settings), ArtifactKind.OTHER).sha256
-    for stage, output, table, kept in (
-        ("invert", board_sha, rows, (board_sha,)),
-        ("replay", run_sha, done.rows, (*done.artifacts, run_sha, settings_sha)),
-    ):
-        lake.commit(
-            StageCommit(
-                stage=stage,
-                stage_key=stage_key(stage, 1, digest_of(stage), (output,)),
-                subject=PROJECT,
-                scope="test",
-                status="done",
-                output_sha256=output,
-                rows=table,
-                artifacts=kept,
-                run_id="test",
-            )
+    sha = lake.store.put_bytes(done.output.canonical(), ArtifactKind.TRAJECTORY, "application/json").sha256
+    kept = lake.store.put_json(replay_settings(settings), ArtifactKind.OTHER).sha256
+    _commit(lake, "replay", scope, sha, done.rows, (*done.artifacts, sha, kept))
+    return done.output
+
+
+def _commit(lake: Lake, stage: str, scope: str, output: str, rows: dict[str, Any], kept: tuple[str, ...]) -> None:
+    lake.commit(
+        StageCommit(
+            stage=stage,
+            stage_key=stage_key(stage, 1, digest_of(stage), (output,)),
+            subject=PROJECT,
+            scope=scope,
+            status="done",
+            output_sha256=output,
+            rows=rows,
+            artifacts=kept,
+            run_id="test",
         )
-    return Stored(root / "lake", board, done.output)
+    )

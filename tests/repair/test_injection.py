@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from repair.injection import draw_kinds
 from replay.suite import Suite
 from schemas.trajectory import Outcome
 from tests.conftest import ROOT
-from tests.repair.runs import Stored, stored_run
+from tests.repair.runs import Stored, ask, run, stored_run
 
 GATE = ("render_black", "narration_silent", "narration_quiet", "delivery_shifted", "timeline_slot_short", "missing_argument", "time_out")
 
@@ -28,21 +27,6 @@ def stored(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox, suite: Su
     music = suite.config.mix.music_folder
     assert music is not None
     return stored_run(tmp_path_factory.mktemp("stored"), sandbox, music)
-
-
-def run(stored: Stored, *argv: str, codes: tuple[int, ...] = (0,)) -> Any:
-    """The JSON that a command prints."""
-    result = CliRunner().invoke(app, [*argv, "--lake", str(stored.lake), "--json"])
-    assert result.exit_code in codes, result.output
-    return json.loads(result.stdout)
-
-
-def ask(stored: Stored, sql: str, **names: str) -> list[dict[str, Any]]:
-    """Rows of a query; ``:name`` stands for a text."""
-    for name, value in names.items():
-        sql = sql.replace(f":{name}", f"'{value}'")
-    rows: list[dict[str, Any]] = run(stored, "query", sql)
-    return rows
 
 
 def test_the_draw_takes_every_kind_once_before_any_comes_again() -> None:
