@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from materialize.export.api import export
-from materialize.export.options import ExportFilters, ExportOptions, ExportReport
+from materialize.export.api import checked, export
+from materialize.export.options import ExportOptions, ExportReport
 from schemas.errors import ConfigInvalid
 from storage.bucket import is_bucket_url
 from storage.lake import Lake
@@ -63,23 +64,13 @@ def ask(lake: Path, sql: str, version: int | None) -> Answer:
     return Answer(found.columns, found.rows)
 
 
-def export_dataset(
-    lake: Path,
-    kind: str,
-    to: str,
-    out: Path,
-    *,
-    roles: list[str] | None,
-    splits: list[str] | None,
-    limit: int | None,
-    seed: int,
-    verified_only: bool,
-) -> ExportReport:
-    """Export examples; see materialize.export.api for what each combination writes."""
-    filters = ExportFilters.of(roles=roles or (), splits=splits or (), verified_only=verified_only)
-    con = open_lake(lake).connect()
+def export_dataset(lake: Path, kind: str, to: str, out: Path, options: ExportOptions, note: Callable[[str], None]) -> ExportReport:
+    """Export rows of a lake; see materialize.export.api for what each combination writes and raises."""
+    checked(kind, to)
+    opened = open_lake(lake)
+    con = opened.connect()
     try:
-        return export(kind, to, con, out, ExportOptions(filters=filters, limit=limit, seed=seed))
+        return export(kind, to, con, out, options, note, opened.store)
     finally:
         con.close()
 

@@ -16,7 +16,7 @@ import orjson
 from jinja2 import Environment, select_autoescape
 
 from materialize.tokens import TokenCounter
-from schemas.errors import ConfigInvalid
+from schemas.errors import ConfigInvalid, EngineMissing
 
 TEMPLATES = {"qwen3": "qwen3-tokenizer"}
 """Names of chat templates, and the assets with their tokenizers."""
@@ -90,6 +90,22 @@ def tokenizer_folder(template: str) -> Path:
             f"use {', '.join(TEMPLATES)}, or a folder with tokenizer.json and a chat template",
         )
     return folder
+
+
+def chat_template(folder: Path) -> str:
+    """Text of the chat template in a tokenizer's folder.
+
+    Raises:
+        EngineMissing: the folder holds none.
+    """
+    own = folder / "chat_template.jinja"
+    if own.is_file():
+        return own.read_text("utf-8")
+    config = folder / "tokenizer_config.json"
+    found = orjson.loads(config.read_bytes()).get("chat_template") if config.is_file() else None
+    if not isinstance(found, str):
+        raise EngineMissing("tokenizer_template", f"the tokenizer in {folder} has no chat template", "use a chat model's tokenizer")
+    return found
 
 
 def mask(

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import shutil
 import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -303,3 +304,9 @@ def exclusive(path: Path, what: str, *, wait: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder with all that is in it; nothing happens when it is gone already."""
+    hit("unlink", path)
+    shutil.rmtree(path, ignore_errors=True)

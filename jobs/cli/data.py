@@ -50,36 +50,76 @@ def query(
 
 
 def export(
-    kind: Annotated[str, typer.Argument(help="What to export: sft (see docs/export.md for all).")],
+    kind: Annotated[str, typer.Argument(help="What: sft, rft, pref, kto, opd, groups, rl or benchmark.")],
     out: OutOption,
-    to: Annotated[str, typer.Option("--to", help="Consumer: trl, hf, openai-jsonl, llamafactory, swift, axolotl.")] = "trl",
+    to: Annotated[
+        str,
+        typer.Option("--to", help="For whom: hf, trl, verl, llamafactory, swift, axolotl, nemo-gym, skyrl, atif or openai-jsonl."),
+    ] = "trl",
     lake: LakeOption = DEFAULT_LAKE,
     role: Annotated[list[str] | None, typer.Option(help="Only this role; repeat for several.")] = None,
+    kind_of_example: Annotated[
+        list[str] | None, typer.Option("--kind", help="Only this kind of example, such as tool_call or shot_plan; repeat for several.")
+    ] = None,
     split: Annotated[list[str] | None, typer.Option(help="Only this split; repeat for several. Default: train and validation.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most this many examples.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the order when a limit is given.")] = 0,
-    unverified: Annotated[bool, typer.Option("--unverified", help="Also examples of runs that were not delivered.")] = False,
+    provenance: Annotated[list[str] | None, typer.Option(help="Only outputs of this author, such as scripted or student; repeat.")] = None,
+    licence: Annotated[
+        list[str] | None, typer.Option("--licence", "--license", help="Only sources of this licence, as the lake has it; repeat.")
+    ] = None,
+    project: Annotated[list[str] | None, typer.Option(help="Only this project id; repeat for several.")] = None,
+    quality: Annotated[float | None, typer.Option(min=0, max=1, help="Only runs whose final quality is at least this.")] = None,
+    unverified: Annotated[bool, typer.Option("--unverified", help="Also outputs of runs that were not delivered.")] = False,
+    bad_rows: Annotated[str, typer.Option(help="Rows that a trainer would read wrongly: refuse (write nothing), or leave-out.")] = "refuse",
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many rows.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the choice when a limit is given.")] = 0,
+    rows_per_shard: Annotated[int, typer.Option(min=1, help="Rows of one file.")] = 10_000,
     as_json: JsonOption = False,
 ) -> None:
     """Write a dataset that a trainer loads with no conversion.
+
+    Not every kind makes sense for every consumer; docs/export.md has the table, and a combination that is not written is refused with the
+    reason. The folder appears whole or not at all. A killed export goes on behind its finished shards when it is started again with the
+    same options over the same lake.
 
     Examples:
 
       workprint export sft --to trl --lake lake -o sft/
 
-      workprint export sft --to trl --lake lake -o critic/ --role critic --limit 1000 --seed 1
+      workprint export sft --to hf --lake lake -o dataset/ --quality 0.8 --licence CC-BY-4.0 --bad-rows leave-out
+
+      workprint export sft --to trl --lake lake -o critic/ --role critic --kind verification --limit 1000 --seed 1
+
+      workprint export rl --to verl --lake lake -o rl/
+
+      workprint export benchmark --to hf --lake lake -o benchmark/
+
+    Exit status: 0 written, 1 bad rows or a fault (nothing was written), 2 a combination or a filter that makes no sense.
     """
     from jobs.questions import export_dataset
+    from jobs.single import printer
+    from materialize.export.options import ExportFilters, ExportOptions, bad_rows_rule
 
-    found = export_dataset(lake, kind, to, out, roles=role, splits=split, limit=limit, seed=seed, verified_only=not unverified)
+    filters = ExportFilters.of(
+        roles=role or (),
+        kinds=kind_of_example or (),
+        splits=split or (),
+        provenance=provenance or (),
+        licences=licence or (),
+        projects=project or (),
+        verified_only=not unverified,
+        quality=quality,
+    )
+    options = ExportOptions(filters=filters, limit=limit, seed=seed, bad_rows=bad_rows_rule(bad_rows), rows_per_shard=rows_per_shard)
+    found = export_dataset(lake, kind, to, out, options, printer(as_json))
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
     for name, count in found.rows.items():
-        typer.echo(f"{name:12} {count} examples")
+        typer.echo(f"{name:12} {count} rows")
     for reason, count in found.not_taken.items():
-        if count:
-            typer.echo(f"not taken    {count} ({reason})")
+        typer.echo(f"not taken    {count} ({reason})")
+    if found.left_out:
+        typer.echo(f"left out     {len(found.left_out)} (named in manifest.json)")
     typer.echo(f"written to   {out}")
 
 

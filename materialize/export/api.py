@@ -1,6 +1,7 @@
-"""Which exports there are: the registry of (kind, consumer), and one function that runs them.
+"""Which exports there are: one table of (kind, consumer), and one function that runs them.
 
-A combination that makes no sense, or that this release does not have, is refused with the reason and the list of those that exist.
+Every combination is either written or refused with a reason of its own. Documentation, help and errors are made from this table
+(materialize.export.reference).
 """
 
 from __future__ import annotations
@@ -8,20 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from materialize.export.atif import Atif
 from materialize.export.axolotl import axolotl
-from materialize.export.compared import Kind, export_compared
-from materialize.export.distilled import export_distilled
-from materialize.export.hub import Hub
+from materialize.export.candidates import group_records
+from materialize.export.compared import compared_records
+from materialize.export.distilled import distilled_records
+from materialize.export.episodes import episode_records
+from materialize.export.hub import hub
 from materialize.export.llamafactory import llamafactory
+from materialize.export.nemo_gym import nemo_gym
 from materialize.export.openai_jsonl import openai
 from materialize.export.options import ExportOptions, ExportReport
+from materialize.export.records import Records
 from materialize.export.selection import Source
-from materialize.export.sft import Consumer as Shape
-from materialize.export.sft import Note, export_sft
+from materialize.export.sft import rft_records, sft_records
+from materialize.export.skyrl import skyrl
+from materialize.export.starts import Artifacts, benchmark_records, rl_records
 from materialize.export.swift import swift
-from materialize.export.trl import Trl
+from materialize.export.trl import trl
+from materialize.export.verl import verl
+from materialize.export.writing import Consumer as Shape
+from materialize.export.writing import Note, write_export
 from schemas.errors import ConfigInvalid
 
 
@@ -53,101 +63,126 @@ class Consumer(StrEnum):
     OPENAI_JSONL = "openai-jsonl"
 
 
+K, C = ExportKind, Consumer
 T = TypeVar("T", bound=StrEnum)
 
-Exporter = Callable[[Source, Path, ExportOptions, Note], ExportReport]
-"""Reads the source, fills the new folder, reports."""
-
-
-def _sft(shape: Shape) -> Exporter:
-    return lambda source, out, options, note: export_sft(shape, source, out, options, note)
-
-
-def _compared(kind: Kind) -> Exporter:
-    return lambda source, out, options, note: export_compared(kind, source, out, options, note)
-
-
-EXPORTERS: dict[tuple[ExportKind, Consumer], Exporter] = {
-    (ExportKind.SFT, Consumer.TRL): _sft(Trl()),
-    (ExportKind.SFT, Consumer.HF): _sft(Hub()),
-    (ExportKind.SFT, Consumer.OPENAI_JSONL): _sft(openai()),
-    (ExportKind.SFT, Consumer.LLAMAFACTORY): _sft(llamafactory()),
-    (ExportKind.SFT, Consumer.SWIFT): _sft(swift()),
-    (ExportKind.SFT, Consumer.AXOLOTL): _sft(axolotl()),
-    (ExportKind.PREF, Consumer.TRL): _compared("pref"),
-    (ExportKind.KTO, Consumer.TRL): _compared("kto"),
-    (ExportKind.OPD, Consumer.TRL): export_distilled,
+RECORDS: dict[ExportKind, Callable[[Source, ExportOptions, Artifacts | None], Records[Any, Any]]] = {
+    K.SFT: lambda source, options, _store: sft_records(source, options),
+    K.RFT: lambda source, options, _store: rft_records(source, options),
+    K.PREF: lambda source, options, _store: compared_records("pref", source, options),
+    K.KTO: lambda source, options, _store: compared_records("kto", source, options),
+    K.OPD: lambda source, options, _store: distilled_records(source, options),
+    K.GROUPS: lambda source, options, _store: group_records(source, options),
+    K.RL: lambda source, options, _store: rl_records(source, options),
+    K.BENCHMARK: benchmark_records,
 }
-"""All exports of this release."""
+"""What the rows of a kind are."""
 
-_READS: dict[Consumer, tuple[str, frozenset[ExportKind]]] = {
-    Consumer.TRL: (
-        "TRL trains; it has no loader for recorded groups or benchmarks",
-        frozenset(ExportKind) - {ExportKind.GROUPS, ExportKind.BENCHMARK},
-    ),
-    Consumer.VERL: ("verl reads SFT and RL prompts", frozenset({ExportKind.SFT, ExportKind.RFT, ExportKind.RL, ExportKind.OPD})),
-    Consumer.LLAMAFACTORY: (
-        "LLaMA-Factory reads SFT, preference and KTO sets",
-        frozenset({ExportKind.SFT, ExportKind.RFT, ExportKind.PREF, ExportKind.KTO}),
-    ),
-    Consumer.SWIFT: (
-        "ms-swift reads SFT, preference, KTO, distillation and RL sets",
-        frozenset(ExportKind) - {ExportKind.GROUPS, ExportKind.BENCHMARK},
-    ),
-    Consumer.AXOLOTL: (
-        "Axolotl reads SFT, preference and KTO sets",
-        frozenset({ExportKind.SFT, ExportKind.RFT, ExportKind.PREF, ExportKind.KTO}),
-    ),
-    Consumer.NEMO_GYM: ("NeMo Gym reads RL prompts for its environments", frozenset({ExportKind.RL})),
-    Consumer.SKYRL: ("SkyRL reads SFT sets and RL prompts", frozenset({ExportKind.SFT, ExportKind.RFT, ExportKind.RL})),
-    Consumer.ATIF: (
-        "ATIF holds whole episodes, not comparisons or prompts",
-        frozenset({ExportKind.SFT, ExportKind.RFT, ExportKind.BENCHMARK}),
-    ),
-    Consumer.OPENAI_JSONL: (
-        "the fine-tuning format holds chats and preferences",
-        frozenset({ExportKind.SFT, ExportKind.RFT, ExportKind.PREF}),
-    ),
+WRITES: dict[Consumer, tuple[Callable[[str], Shape[Any]], tuple[ExportKind, ...]]] = {
+    C.HF: (hub, tuple(K)),
+    C.TRL: (trl, (K.SFT, K.RFT, K.PREF, K.KTO, K.OPD, K.RL)),
+    C.VERL: (verl, (K.SFT, K.RFT, K.OPD, K.RL)),
+    C.LLAMAFACTORY: (llamafactory, (K.SFT, K.RFT, K.PREF, K.KTO)),
+    C.SWIFT: (swift, (K.SFT, K.RFT, K.PREF, K.KTO, K.OPD)),
+    C.AXOLOTL: (axolotl, (K.SFT, K.RFT)),
+    C.NEMO_GYM: (lambda _kind: nemo_gym(), (K.RL,)),
+    C.SKYRL: (skyrl, (K.SFT, K.RFT, K.RL)),
+    C.ATIF: (lambda _kind: Atif(), (K.SFT, K.RFT)),
+    C.OPENAI_JSONL: (openai, (K.SFT, K.RFT, K.PREF)),
 }
-"""What a consumer can read at all; ``hf`` takes every kind."""
+"""Which kinds a consumer is written, and how."""
+
+_NO_TRAINING = "the benchmark is answered in the environment and never trained on, and a trainer's file would invite that; take hf"
+_NO_GROUPS = "no trainer loads groups that were executed elsewhere: TRL, verl and the others sample their own; take pref or kto, or hf"
+_ONLY_RL = "{who} runs episodes in environments and starts from prompts; take rl"
+REFUSED: dict[tuple[ExportKind, Consumer], str] = {
+    **{(K.BENCHMARK, c): _NO_TRAINING for c in C if c is not C.HF},
+    **{(K.GROUPS, c): _NO_GROUPS for c in C if c is not C.HF},
+    **{(k, C.NEMO_GYM): _ONLY_RL.format(who="NeMo Gym") for k in (K.SFT, K.RFT, K.PREF, K.KTO, K.OPD)},
+    (K.PREF, C.VERL): "verl trains with rewards or on demonstrations and has no trainer for recorded pairs; take trl",
+    (K.KTO, C.VERL): "verl trains with rewards or on demonstrations and has no trainer for recorded labels; take trl",
+    (K.OPD, C.LLAMAFACTORY): "LLaMA-Factory trains on recorded answers and samples none; take trl, verl or swift",
+    (K.RL, C.LLAMAFACTORY): "LLaMA-Factory's PPO scores with a reward model and executes no tools; take trl or verl",
+    (K.RL, C.SWIFT): "ms-swift asks a scheduler or gym of its own for tool results, and a prompt without one would be scored by nothing;"
+    " take trl or verl, whose adapters restore the recorded state",
+    (
+        K.PREF,
+        C.AXOLOTL,
+    ): "Axolotl's preference strategies render role and content only: tool schemas and calls would be lost; take trl",
+    (K.KTO, C.AXOLOTL): "Axolotl's KTO strategies render fixed templates without tool schemas and tool calls; take trl",
+    (K.OPD, C.AXOLOTL): "Axolotl trains on recorded answers; take trl, verl or swift",
+    (K.RL, C.AXOLOTL): "Axolotl's GRPO takes no environment from a data set; take trl, which it calls",
+    (K.PREF, C.SKYRL): "SkyRL has no trainer for recorded pairs; take trl",
+    (K.KTO, C.SKYRL): "SkyRL has no trainer for recorded labels; take trl",
+    (K.OPD, C.SKYRL): "SkyRL distils over the prompts of its environments; take rl",
+    (K.PREF, C.ATIF): "an ATIF file is one episode, not a comparison of outputs; take hf",
+    (K.KTO, C.ATIF): "an ATIF file is one episode, not a single output with a label; take hf",
+    (
+        K.OPD,
+        C.ATIF,
+    ): "an ATIF file is one whole episode; sft --to atif --unverified has the same turns, token ids and log probabilities",
+    (K.RL, C.ATIF): "an ATIF file is one recorded episode, not a state to start from; take sft",
+    (K.KTO, C.OPENAI_JSONL): "the fine-tuning formats know demonstrations and pairs, no labels on single outputs; take pref",
+    (K.OPD, C.OPENAI_JSONL): "the fine-tuning service samples from no student of yours; take sft",
+    (K.RL, C.OPENAI_JSONL): "the fine-tuning service cannot restore a state or execute a tool call; take trl or verl",
+}
+"""Why a combination is not written."""
 
 
-def exporter(kind: str, consumer: str) -> Exporter:
-    """The exporter of a combination.
-
-    Raises:
-        ConfigInvalid: unknown names, a combination that makes no sense, or one that this release does not have.
-    """
-    k = _member(ExportKind, "kind", kind)
-    c = _member(Consumer, "consumer", consumer)
-    found = EXPORTERS.get((k, c))
-    if found is not None:
-        return found
-    there = "exports of this release: " + ", ".join(f"{a.value} --to {b.value}" for a, b in EXPORTERS)
-    if c in _READS and k not in _READS[c][1]:
-        raise ConfigInvalid("export_senseless", f"{k.value} makes no sense for {c.value}: {_READS[c][0]}", there)
-    raise ConfigInvalid("export_missing", f"this release has no export of {k.value} for {c.value}", there)
+def writes(kind: ExportKind, consumer: Consumer) -> bool:
+    """Whether this combination is written."""
+    return kind in WRITES[consumer][1]
 
 
 def export(
-    kind: str, consumer: str, source: Source, out: Path, options: ExportOptions | None = None, note: Note = lambda _text: None
+    kind: str,
+    consumer: str,
+    source: Source,
+    out: Path,
+    options: ExportOptions | None = None,
+    note: Note = lambda _text: None,
+    store: Artifacts | None = None,
 ) -> ExportReport:
-    """Export examples into a new folder. Equal rows, options and versions give equal bytes.
+    """Export rows into a new folder. Equal rows, options and versions give equal bytes.
 
     Args:
         kind: what, e.g. ``sft``.
         consumer: for whom, e.g. ``trl``.
-        source: DuckDB connection with a view ``examples`` (storage.lake.Lake.connect), or the examples table itself.
+        source: a lake's connection (storage.lake.Lake.connect); for ``sft`` the examples table itself does as well.
         out: folder to make; must not exist, or be empty.
         options: filters, limit, seed, treatment of bad rows.
         note: progress for a person.
+        store: the lake's artifacts, which ``benchmark`` and ``atif`` read.
 
     Raises:
-        ConfigInvalid: no such export, wrong filters, nothing to export, something at ``out``.
+        ConfigInvalid: unknown names, a combination that makes no sense, wrong filters, nothing to export, something at ``out``.
         ExportRefused: rows that a trainer would read wrongly.
+        LockHeld: another process is writing this export.
         StorageFull, StorageFault: it could not be written.
     """
-    return exporter(kind, consumer)(source, out, options or ExportOptions(), note)
+    k, c = checked(kind, consumer)
+    settings = options or ExportOptions()
+    records = episode_records(k.value, source, settings, store) if c is C.ATIF else RECORDS[k](source, settings, store)
+    return write_export(WRITES[c][0](k.value), records, out, settings, note)
+
+
+def checked(kind: str, consumer: str) -> tuple[ExportKind, Consumer]:
+    """The members of a combination that is written.
+
+    Raises:
+        ConfigInvalid: unknown names, or a combination that makes no sense; says why.
+    """
+    k = _member(ExportKind, "kind", kind)
+    c = _member(Consumer, "consumer", consumer)
+    if not writes(k, c):
+        kinds = ", ".join(x.value for x in WRITES[c][1])
+        consumers = ", ".join(x.value for x in Consumer if writes(k, x))
+        raise ConfigInvalid(
+            "export_senseless",
+            f"{k.value} makes no sense for {c.value}: {REFUSED[k, c]}",
+            f"{c.value} is written {kinds}; {k.value} is written for {consumers}",
+        )
+    return k, c
 
 
 def _member(enum: type[T], name: str, value: str) -> T:

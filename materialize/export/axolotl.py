@@ -11,6 +11,8 @@ import yaml
 
 from materialize.export.conversation import Conversation
 from materialize.export.json_lines import LinesConsumer
+from materialize.export.openai_jsonl import said
+from materialize.export.tables import TABLES
 
 _LOADING = """`axolotl.yaml` in this folder holds the `datasets` part of a configuration; set its `path` to where the folder lies and add
 your model. Only assistant turns are trained, and there is one in each row. Axolotl removes arguments that are null; tools
@@ -19,13 +21,8 @@ of this project take none.
 
 
 def _line(item: Conversation) -> dict[str, Any]:
-    answer: dict[str, Any] = {"role": "assistant", "content": item.content}
-    if item.calls:
-        answer["tool_calls"] = [
-            {"id": c.call_id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in item.calls
-        ]
     messages = [{"role": role, "content": content} for role, content in item.prompt]
-    return {"messages": [*messages, answer], "tools": f"[{','.join(item.tools)}]" if item.tools else "[]"}
+    return {"messages": [*messages, said(item)], "tools": f"[{','.join(item.tools)}]" if item.tools else "[]"}
 
 
 def _config(files: dict[str, list[str]]) -> dict[str, bytes]:
@@ -46,6 +43,6 @@ def _config(files: dict[str, list[str]]) -> dict[str, bytes]:
     return {"axolotl.yaml": yaml.safe_dump(config, sort_keys=False).encode()}
 
 
-def axolotl() -> LinesConsumer:
-    """``export sft --to axolotl``."""
-    return LinesConsumer("axolotl", _line, _LOADING, _config)
+def axolotl(kind: str) -> LinesConsumer:
+    """``export KIND --to axolotl``."""
+    return LinesConsumer("axolotl", TABLES[kind], _line, _LOADING, _config)

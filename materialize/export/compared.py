@@ -1,37 +1,44 @@
-"""Preference and KTO sets for TRL, from executed groups: ``export pref`` and ``export kto``.
+"""Preference and KTO rows from executed groups: ``export pref`` and ``export kto``.
 
 A pair is made inside one group and nowhere else, so both outputs answer the same context in the same state and were continued alike. The
 chosen one is the best that was accepted and is no mistake; every output that is worth less by ``MARGIN`` is rejected in favour of it. For
 KTO an output is desirable when its advantage (eq. 8) is above 0. Held-out and contaminated projects never leave, as in :mod:`.selection`.
+Outputs that no trainer can be told (a call whose arguments are no JSON) are not compared; they are listed in the manifest.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
+import duckdb
 import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from materialize.export.conversation import Conversation, conversation
-from materialize.export.folder import new_folder
-from materialize.export.hub_parquet import FEATURES, SCHEMA, answers, record_batch
-from materialize.export.options import ExportOptions, ExportReport, LeftOut
-from materialize.export.selection import COLUMNS, TRAINING_SPLITS, Source, rule_against
-from materialize.export.sft import Note
+from materialize.export.conversation import Answer, Conversation, answer_of, prompt_of, tools_of
+from materialize.export.options import ExportOptions, LeftOut
+from materialize.export.records import Records
+from materialize.export.selection import (
+    COLUMNS,
+    Source,
+    arranged,
+    lake_of,
+    no_held_out,
+    overlaps_of,
+    qualities_of,
+    rule_against,
+)
 from materialize.export.texts import BadText
-from materialize.leakage import contaminated
 from schemas.canonical import canonical_text
 from schemas.errors import ConfigInvalid
 
 MARGIN = 0.05
 """Least difference of the rewards of a pair."""
 
-Kind = Literal["pref", "kto"]
+_GROUPS_AT_ONCE = 256
+"""Groups whose prompts are in memory at the same time."""
+
+ComparedKind = Literal["pref", "kto"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,154 +46,191 @@ class Compared:
     """One row: the output trained on (or chosen), and what it is compared with."""
 
     item: Conversation
-    rejected: Conversation | None
+    rejected: Answer | None
     label: bool
     group_id: str
     reward: float
     other_reward: float | None
+    ident: str
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The lake row of the decision."""
+        return self.item.row
+
+    @property
+    def escaped(self) -> bool:
+        """The prompt held control tokens."""
+        return self.item.escaped
 
 
-def export_compared(kind: Kind, source: Source, out: Path, options: ExportOptions, note: Note) -> ExportReport:
-    """Write a preference or KTO set into the new folder ``out``.
+@dataclass(frozen=True, slots=True)
+class ComparedKey:
+    """Names one row: a group, the candidate trained on, and the one it is compared with."""
+
+    group_id: str
+    project_id: str
+    candidate: int
+    other: int | None
+    reward: float
+    other_reward: float | None
+    label: bool
+    split: str
+
+    @property
+    def ident(self) -> str:
+        """Group and candidates."""
+        return f"{self.group_id}.{self.candidate}" + ("" if self.other is None else f".{self.other}")
+
+
+def compared_records(kind: ComparedKind, source: Source, options: ExportOptions) -> Records[ComparedKey, Compared]:
+    """Pairs, or single outputs with a label, of the accepted groups that the filters leave.
 
     Raises:
-        ConfigInvalid: there is something at ``out``, the source is no lake, or it has no accepted groups.
-        StorageFull, StorageFault: it could not be written.
+        ConfigInvalid: the source is no lake, held-out projects are asked for, or no group gives a row.
     """
-    if isinstance(source, pa.Table):
-        raise ConfigInvalid("no_groups", "preferences are made of groups, and a bare table of examples has none", "export from a lake")
-    not_taken: Counter[str] = Counter()
+    con = lake_of(source, "has no groups, of which preferences are made")
+    no_held_out(options)
+    overlaps = overlaps_of(con, options)
+    tainted = {o.project_id for o in overlaps}
+    qualities = qualities_of(con, options)
+    not_taken: dict[str, int] = {}
     left_out: list[LeftOut] = []
-    rows = list(_rows(kind, source, options, not_taken, left_out))
-    if not rows:
-        raise ConfigInvalid(
-            "nothing_to_export", f"no accepted group gave a row ({dict(not_taken)})", "make groups with: workprint groups --lake LAKE"
-        )
-    schema = _schema(kind)
-    with new_folder(out) as folder:
-        counts: dict[str, int] = {}
-        for split in (s.value for s in TRAINING_SPLITS):
-            part = [r for r in rows if r.item.row["split"] == split]
-            if not part:
-                continue
-            counts[split] = len(part)
-            name = f"data/{split}-00000-of-00001.parquet"
-            with pq.ParquetWriter(folder.path(name, len(part)), schema, compression="zstd", write_page_checksum=True) as writer:
-                writer.write_batch(_batch(kind, part, schema))
-            note(f"{split}: {len(part)} rows")
-        report = ExportReport(
-            kind=kind,
-            consumer="trl",
-            options=options,
-            rows=counts,
-            by_role=dict(sorted(Counter(r.item.row["role"] for r in rows).items())),
-            by_kind=dict(sorted(Counter(r.item.row["kind"] for r in rows).items())),
-            by_licence=dict(sorted(Counter(r.item.row["licence"] for r in rows).items())),
-            projects=dict(sorted((r.item.row["project_id"], r.item.row["split"]) for r in rows)),
-            config_digests=tuple(sorted({r.item.row["config_digest"] for r in rows})),
-            not_taken=dict(sorted(not_taken.items())),
-            left_out=tuple(left_out),
-            escaped=sum(r.item.escaped for r in rows),
-            prompt_tokens=None,
-            completion_tokens=None,
-            files=(),
-        )
-        report = report.model_copy(update={"files": folder.files()})
-        folder.write("manifest.json", orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    return report
-
-
-def _rows(kind: Kind, source: Any, options: ExportOptions, not_taken: Counter[str], left_out: list[LeftOut]) -> Iterator[Compared]:
-    tainted = {o.project_id for o in contaminated(source)} if options.decontaminate else set()
-    columns = ", ".join(f"e.{c}" for c in COLUMNS)
-    found = source.execute(
-        f"select {columns}, g.group_id, list({{'i': c.candidate_index, 'origin': c.origin, 'output': c.output_json, 'refused': c.refused, "  # noqa: S608 - own names
-        "'reward': c.reward, 'advantage': c.advantage} order by c.candidate_index) as members "
-        "from groups g join candidates c using (group_id) "
-        "join examples e on e.trajectory_id = g.trajectory_id and e.call_index = g.call_index "
-        "where g.status = 'accepted' group by all order by g.group_id"
-    )
-    names = [d[0] for d in found.description]
-    for values in found.fetchall():
-        row = dict(zip(names, values, strict=True))
+    keys: list[ComparedKey] = []
+    digests: dict[str, str] = {}
+    for row in _groups(con):
         rule = rule_against(
-            options, row["split"], row["role"], row["kind"], row["provenance"], row["licence"], row["project_id"], row["verified"]
-        )
+            options, row["split"], row["role"], row["kind"], row["provenance"], row["licence"], row["project_id"], row["verified"],
+            quality=qualities.get(row["trajectory_id"]),
+        )  # fmt: skip
         if rule is None and row["project_id"] in tainted:
             rule = "contaminated"
         if rule is not None:
-            not_taken[rule] += 1
+            not_taken[rule] = not_taken.get(rule, 0) + 1
             continue
         members = []
         for member in row["members"]:
             try:
-                members.append((_conversation(row, member), member))
+                answer_of(_completion(row, member["output"]))
+                members.append(member)
             except BadText as bad:
                 left_out.append(LeftOut(example_id=f"{row['group_id']}.{member['i']}", reason=str(bad)))
-        made = list(_pairs(row["group_id"], members) if kind == "pref" else _labels(row["group_id"], members))
+        made = list(_pairs(row, members) if kind == "pref" else _labels(row, members))
         if not made:
-            not_taken["no_difference"] += 1
-        yield from made
+            not_taken["no_difference"] = not_taken.get("no_difference", 0) + 1
+        keys += made
+        digests |= {k.ident: f"{row['row_digest']} {row['candidates']}" for k in made}
+    by_split, digest = arranged(keys, options, not_taken, digests)
+    if not keys:
+        raise ConfigInvalid(
+            "nothing_to_export", f"no accepted group gave a row ({not_taken})", "make groups with: workprint groups --lake LAKE"
+        )
+    return Records(kind, con, by_split, lambda shard: _read(con, shard), digest, not_taken, overlaps=overlaps, left_out=tuple(left_out))
 
 
-def _pairs(group: str, members: list[tuple[Conversation, dict[str, Any]]]) -> Iterator[Compared]:
-    good = [m for m in members if not m[1]["refused"] and m[1]["origin"] != "mistake"]
+_FROM = "from groups g join examples e on e.trajectory_id = g.trajectory_id and e.call_index = g.call_index "
+
+
+_GROUPS = f"""
+select g.group_id, e.project_id, e.trajectory_id, e.call_index, e.split, e.role, e.kind, e.provenance, e.licence, e.verified, e.row_digest,
+  (select list({{'i': c.candidate_index, 'origin': c.origin, 'output': c.output_json, 'refused': c.refused, 'reward': c.reward,
+    'advantage': c.advantage}} order by c.candidate_index) from candidates c where c.group_id = g.group_id),
+  (select string_agg(c.row_digest, ' ' order by c.candidate_index) from candidates c where c.group_id = g.group_id)
+{_FROM} where g.status = 'accepted' order by e.split <> 'train', g.group_id, e.example_id
+"""  # noqa: S608 - own names
+
+
+def _groups(con: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
+    """Accepted groups of decisions that are examples, with their candidates, without prompts."""
+    columns = ("group_id", "project_id", "trajectory_id", "call_index", "split", "role", "kind", "provenance", "licence", "verified")
+    found = con.execute(_GROUPS)
+    seen = ""
+    while rows := found.fetchmany(_GROUPS_AT_ONCE):
+        for values in rows:
+            row = dict(zip((*columns, "row_digest", "members", "candidates"), values, strict=True))
+            if row["group_id"] != seen:
+                seen = row["group_id"]
+                yield row
+
+
+def _read(con: duckdb.DuckDBPyConnection, shard: list[ComparedKey]) -> Iterator[Compared | LeftOut]:
+    groups = list(dict.fromkeys(k.group_id for k in shard))
+    listed = ", ".join(f"e.{c}" for c in COLUMNS)
+    for start in range(0, len(groups), _GROUPS_AT_ONCE):
+        wanted = groups[start : start + _GROUPS_AT_ONCE]
+        found = con.execute(
+            f"select g.group_id, {listed} {_FROM} where list_contains($1, g.group_id) order by e.example_id",
+            [wanted],
+        )
+        names = [d[0] for d in found.description]
+        rows: dict[str, dict[str, Any]] = {}
+        for values in found.fetchall():
+            rows.setdefault(values[0], dict(zip(names, values, strict=True)))
+        outputs = {
+            (group, index): output
+            for group, index, output in con.execute(
+                "select group_id, candidate_index, output_json from candidates where list_contains($1, group_id)", [wanted]
+            ).fetchall()
+        }
+        chosen = set(wanted)
+        for key in shard:
+            if key.group_id in chosen:
+                yield _row(key, rows[key.group_id], outputs)
+
+
+def _row(key: ComparedKey, row: dict[str, Any], outputs: dict[tuple[str, int], str]) -> Compared | LeftOut:
+    try:
+        prompt, escaped = prompt_of(row["prompt_json"])
+        tools = tools_of(row["tools_json"])
+    except BadText as bad:
+        return LeftOut(example_id=key.ident, reason=str(bad))
+    output = orjson.loads(outputs[key.group_id, key.candidate])
+    completion = _completion(row, outputs[key.group_id, key.candidate])
+    own = {**row, "completion_json": completion, "provenance": output["provenance"], "quality": None, "completion_tokens": None}
+    answer = answer_of(completion)
+    rejected = None if key.other is None else answer_of(_completion(row, outputs[key.group_id, key.other]))
+    item = Conversation(prompt, answer.content, answer.calls, tools, escaped, own)
+    return Compared(item, rejected, key.label, key.group_id, key.reward, key.other_reward, key.ident)
+
+
+def _pairs(row: dict[str, Any], members: list[dict[str, Any]]) -> Iterator[ComparedKey]:
+    good = [m for m in members if not m["refused"] and m["origin"] != "mistake"]
     if not good:
         return
-    best, about = max(good, key=lambda m: (m[1]["reward"], -m[1]["i"]))
-    for other, member in members:
-        if about["reward"] - member["reward"] >= MARGIN:
-            yield Compared(best, other, True, group, about["reward"], member["reward"])
+    best = max(good, key=lambda m: (m["reward"], -m["i"]))
+    for other in members:
+        if best["reward"] - other["reward"] >= MARGIN:
+            yield _key(row, best, True, other)
 
 
-def _labels(group: str, members: list[tuple[Conversation, dict[str, Any]]]) -> Iterator[Compared]:
-    for item, member in members:
-        advantage = member["advantage"]
-        if advantage:
-            yield Compared(item, None, advantage > 0 and not member["refused"], group, member["reward"], None)
+def _labels(row: dict[str, Any], members: list[dict[str, Any]]) -> Iterator[ComparedKey]:
+    for member in members:
+        if member["advantage"]:
+            yield _key(row, member, member["advantage"] > 0 and not member["refused"], None)
 
 
-def _conversation(row: dict[str, Any], member: dict[str, Any]) -> Conversation:
-    output = orjson.loads(member["output"])
+def _key(row: dict[str, Any], member: dict[str, Any], label: bool, other: dict[str, Any] | None) -> ComparedKey:
+    return ComparedKey(
+        group_id=row["group_id"],
+        project_id=row["project_id"],
+        candidate=member["i"],
+        other=None if other is None else other["i"],
+        reward=member["reward"],
+        other_reward=None if other is None else other["reward"],
+        label=label,
+        split=row["split"],
+    )
+
+
+def _completion(row: dict[str, Any], output_json: str) -> str:
+    """A candidate's output as the assistant message that a policy would have said, exact."""
+    return completion_of(row["role"], row["call_index"], orjson.loads(output_json))
+
+
+def completion_of(role: str, call_index: int, output: dict[str, Any]) -> str:
+    """A role output as the exact JSON text of an assistant message."""
     completion: dict[str, Any] = {"role": "assistant", "content": output["text"]}
-    if row["role"] == "orchestrator":
+    if role == "orchestrator":
         function = {"name": output["tool"] or "", "arguments": output["arguments_json"] or ""}
-        completion["tool_calls"] = [{"id": f"call_{row['call_index']}", "type": "function", "function": function}]
-    return conversation({**row, "completion_json": canonical_text(completion), "provenance": output["provenance"]})
-
-
-def _schema(kind: Kind) -> pa.Schema:
-    """The SFT schema with what is compared in place of, or beside, the completion."""
-    fields: list[pa.Field] = []
-    features: dict[str, Any] = {}
-    for field in SCHEMA:
-        if field.name == "completion" and kind == "pref":
-            fields += [pa.field("chosen", field.type), pa.field("rejected", field.type)]
-            features |= {"chosen": FEATURES["completion"], "rejected": FEATURES["completion"]}
-            continue
-        fields.append(field)
-        features[field.name] = FEATURES[field.name]
-    text, number = {"dtype": "string", "_type": "Value"}, {"dtype": "float64", "_type": "Value"}
-    fields += [pa.field("group_id", pa.string()), pa.field("reward", pa.float64())]
-    features |= {"group_id": text, "reward": number}
-    if kind == "pref":
-        fields.append(pa.field("rejected_reward", pa.float64()))
-        features["rejected_reward"] = number
-    else:
-        fields.append(pa.field("label", pa.bool_()))
-        features["label"] = {"dtype": "bool", "_type": "Value"}
-    return pa.schema(fields, metadata={b"huggingface": orjson.dumps({"info": {"features": features}})})
-
-
-def _batch(kind: Kind, rows: list[Compared], schema: pa.Schema) -> pa.RecordBatch:
-    base = record_batch([r.item for r in rows])
-    columns: dict[str, pa.Array] = {name: base.column(name) for name in base.schema.names}
-    columns["group_id"] = pa.array([r.group_id for r in rows], pa.string())
-    columns["reward"] = pa.array([r.reward for r in rows], pa.float64())
-    if kind == "pref":
-        columns["chosen"] = columns.pop("completion")
-        columns["rejected"] = answers([r.rejected for r in rows if r.rejected is not None])
-        columns["rejected_reward"] = pa.array([r.other_reward for r in rows], pa.float64())
-    else:
-        columns["label"] = pa.array([r.label for r in rows], pa.bool_())
-    return pa.RecordBatch.from_arrays([columns[f.name] for f in schema], schema=schema)
+        completion["tool_calls"] = [{"id": f"call_{call_index}", "type": "function", "function": function}]
+    return canonical_text(completion)

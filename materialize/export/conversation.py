@@ -31,6 +31,14 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """One assistant message."""
+
+    content: str
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Conversation:
     """One example, ready to be written."""
 
@@ -45,6 +53,11 @@ class Conversation:
     row: dict[str, Any]
     """The lake row it was made from."""
 
+    @property
+    def ident(self) -> str:
+        """Its example id."""
+        return str(self.row["example_id"])
+
 
 def conversation(row: dict[str, Any]) -> Conversation:
     """Check one row of the examples table and take it apart.
@@ -53,7 +66,17 @@ def conversation(row: dict[str, Any]) -> Conversation:
         BadText: a trainer would read the row otherwise than it was recorded.
     """
     prompt, escaped = prompt_of(row["prompt_json"])
-    completion = read_json(row["completion_json"], "completion")
+    answer = answer_of(row["completion_json"])
+    return Conversation(prompt, answer.content, answer.calls, tools_of(row["tools_json"]), escaped, row)
+
+
+def answer_of(completion_json: str) -> Answer:
+    """Check what is trained and take it apart.
+
+    Raises:
+        BadText: a trainer would read it otherwise than it was authored.
+    """
+    completion = read_json(completion_json, "completion")
     content = completion["content"] or ""
     refuse_control(content, "the completion")
     calls = []
@@ -66,7 +89,7 @@ def conversation(row: dict[str, Any]) -> Conversation:
         calls.append(ToolCall(call["id"], call["function"]["name"], arguments))
     if not content and not calls:
         raise BadText("empty_completion", "there is nothing to train on")
-    return Conversation(prompt, content, tuple(calls), tools_of(row["tools_json"]), escaped, row)
+    return Answer(content, tuple(calls))
 
 
 def prompt_of(text: str) -> tuple[tuple[tuple[str, str], ...], bool]:

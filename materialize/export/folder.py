@@ -1,26 +1,40 @@
 """The folder of an export: filled under a temporary name, made durable, and put in its place in one step.
 
-A reader sees the whole export or none of it; a failed export leaves nothing. Only storage renames and syncs.
+A reader sees the whole export or none of it; a failed export leaves nothing. A killed one leaves its finished shards under the temporary
+name, and the next export of the same rows into the same place goes on behind them. Only storage renames, syncs and removes.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import orjson
+from pydantic import ValidationError
+
 from materialize.export.options import ExportedFile
+from materialize.export.records import Tally
+from schemas.canonical import Frozen
 from schemas.errors import ConfigInvalid
 from storage import durable
+
+
+class _Finished(Frozen):
+    """One finished shard: what was counted, and its files."""
+
+    tally: Tally
+    files: tuple[ExportedFile, ...]
 
 
 class ExportFolder:
     """Files of one export, before it is published."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, records: Path) -> None:
         self.root = root
+        self._records = records
         self._rows: dict[str, int | None] = {}
+        self._known: dict[str, ExportedFile] = {}
 
     def path(self, name: str, rows: int | None = None) -> Path:
         """Where a file is to be written. ``name`` is relative, with forward slashes; ``rows`` is recorded in the manifest."""
@@ -43,36 +57,86 @@ class ExportFolder:
 
     def files(self) -> tuple[ExportedFile, ...]:
         """All files written so far, by name, with digests."""
-        out = []
-        for name in sorted(self._rows):
-            sha, size = durable.digest_file(self.root / name)
-            out.append(ExportedFile(path=name, sha256=sha, size_bytes=size, rows=self._rows[name]))
-        return tuple(out)
+        return tuple(self._known.get(name) or self._digested(name) for name in self.names())
+
+    def finish(self, shard: str, names: list[str], tally: Tally) -> None:
+        """Record that a shard is whole, with the files it consists of."""
+        files = tuple(self._digested(name) for name in names)
+        self._known |= {f.path: f for f in files}
+        self._records.mkdir(exist_ok=True)
+        durable.write_file(self._records / f"{shard}.json", orjson.dumps(_Finished(tally=tally, files=files).model_dump(mode="json")))
+
+    def finished(self, shard: str) -> Tally | None:
+        """What a killed export counted in a shard that it finished; None when it did not, or its files are no longer what they were."""
+        try:
+            found = _Finished.model_validate_json((self._records / f"{shard}.json").read_bytes())
+        except (OSError, ValidationError):
+            return None
+        for file in found.files:
+            path = self.root / file.path
+            if not path.is_file() or durable.digest_file(path) != (file.sha256, file.size_bytes):
+                return None
+        self._rows |= {f.path: f.rows for f in found.files}
+        self._known |= {f.path: f for f in found.files}
+        return found.tally
+
+    def _digested(self, name: str) -> ExportedFile:
+        sha, size = durable.digest_file(self.root / name)
+        return ExportedFile(path=name, sha256=sha, size_bytes=size, rows=self._rows[name])
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[ExportFolder]:
+def new_folder(out: Path, key: str) -> Iterator[ExportFolder]:
     """Make the export folder ``out``; it appears when the block ends without an error.
+
+    Args:
+        key: names everything that decides the bytes. What a killed export with another key left is thrown away.
 
     Raises:
         ConfigInvalid: there is something at ``out`` already.
+        LockHeld: another process is writing this export.
         StorageFull, StorageFault: it could not be written.
     """
     out = out.absolute()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigInvalid("output_exists", f"there is something at {out} already", "name a new folder, or remove it first")
+    work = out.parent / f"{durable.TEMP_PREFIX}{out.name}"
     try:
-        durable.make_folder(out.parent)
-        with tempfile.TemporaryDirectory(prefix=durable.TEMP_PREFIX, dir=out.parent) as temp:
-            root = Path(temp) / "export"
-            root.mkdir(mode=durable.FOLDER_MODE)
-            yield ExportFolder(root)
-            for path in sorted(root.rglob("*")):
-                if path.is_dir():
-                    durable.fsync_folder(path)
-                else:
-                    durable.fsync_file(path)
-            durable.fsync_folder(root)
-            durable.publish([(root, out)])
+        durable.make_folder(work)
+        with durable.exclusive(work, f"the export {out.name}"):
+            try:
+                _prepare(work, key)
+                folder = ExportFolder(work / "export", work / "shards")
+                yield folder
+                _publish(folder, out)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException:
+                durable.remove_folder(work)
+                raise
+            durable.remove_folder(work)
     except OSError as error:
         raise durable.fault_from(error, f"writing the export {out.name}") from error
+
+
+def _prepare(work: Path, key: str) -> None:
+    marker = work / "key"
+    if not marker.is_file() or marker.read_text("utf-8") != key:
+        for name in ("shards", "export"):
+            durable.remove_folder(work / name)
+        durable.write_file(marker, key.encode())
+    (work / "export").mkdir(mode=durable.FOLDER_MODE, exist_ok=True)
+
+
+def _publish(folder: ExportFolder, out: Path) -> None:
+    root = folder.root
+    known = {root / name for name in folder.names()}
+    for path in sorted(root.rglob("*")):
+        if path.is_dir():
+            durable.fsync_folder(path)
+        elif path in known:
+            durable.fsync_file(path)
+        else:
+            durable.remove(path)
+    durable.fsync_folder(root)
+    durable.publish([(root, out)])

@@ -13,34 +13,36 @@ from typing import IO, Any
 
 import orjson
 
-from materialize.export.card import plain_card, sources
-from materialize.export.conversation import Conversation
+from materialize.export.card import licence_files, plain_card, sources
 from materialize.export.folder import ExportFolder
-from materialize.export.hub_parquet import ROW_COLUMNS
+from materialize.export.hub_parquet import Table
 from materialize.export.options import ExportReport
-from materialize.export.selection import Selection
+from materialize.export.records import Records
 
-Line = Callable[[Conversation], dict[str, Any]]
-"""What one line holds; may raise ``BadText``, by :func:`materialize.export.sft.Consumer.accept`."""
+Line = Callable[[Any], dict[str, Any]]
+"""What one line holds; may raise ``BadText``, by :func:`materialize.export.writing.Consumer.accept`."""
 
 _BREAKS = {"\u2028": "\\u2028", "\u2029": "\\u2029", "\x85": "\\u0085"}
 """Characters at which some readers end a line though JSON does not; written as escapes."""
+
+_ORIGINS = """
+Line n of a `.origins.jsonl` file tells where line n of the data comes from. Held-out projects are never part of a training export.
+"""
 
 
 class JsonLines:
     """Writes one pair of files."""
 
-    def __init__(self, lines: IO[bytes], origins: IO[bytes], line: Line) -> None:
-        self._lines = lines
-        self._origins = origins
-        self._line = line
+    def __init__(self, lines: IO[bytes], origins: IO[bytes], line: Line, table: Table) -> None:
+        self._lines, self._origins = lines, origins
+        self._line, self._table = line, table
         self.rows = 0
 
-    def write(self, items: Sequence[Conversation]) -> None:
-        """Append one line to each file for every conversation."""
+    def write(self, items: Sequence[Any]) -> None:
+        """Append one line to each file for every item."""
         for item in items:
             self._lines.write(one_line(self._line(item)))
-            self._origins.write(one_line({c.name: c.of(item.row) for c in ROW_COLUMNS if c.name != "completion_json"}))
+            self._origins.write(one_line(self._table.origin(item)))
         self.rows += len(items)
 
 
@@ -50,18 +52,22 @@ class LinesConsumer:
 
     Args:
         name: as on the command line.
+        table: gives the columns of the origins.
         line: what a line holds.
         loading: what the card says on loading.
         beside: further files, by name, made from the names of the data files by split.
+        has_head: the card's head names the data files, for a consumer that loads the folder with ``datasets``.
     """
 
     name: str
+    table: Table
     line: Line
     loading: str
     beside: Callable[[dict[str, list[str]]], dict[str, bytes]] = lambda _files: {}
+    has_head: bool = False
 
-    def accept(self, item: Conversation) -> None:
-        """Whether a conversation can be said in this form.
+    def accept(self, item: Any) -> None:
+        """Whether a row can be said in this form.
 
         Raises:
             BadText: it cannot, without changing what is trained.
@@ -74,20 +80,29 @@ class LinesConsumer:
         stem = split if count == 1 else f"{split}-{index:05d}-of-{count:05d}"
         names = (f"{stem}.jsonl", f"{stem}.origins.jsonl")
         with folder.path(names[0]).open("wb") as lines, folder.path(names[1]).open("wb") as origins:
-            shard = JsonLines(lines, origins, self.line)
+            shard = JsonLines(lines, origins, self.line, self.table)
             yield shard
         for name in names:
             folder.set_rows(name, shard.rows)
 
-    def documents(self, folder: ExportFolder, report: ExportReport, selection: Selection) -> None:
-        """A plain card, the list of sources, and what the consumer wants beside them."""
-        folder.write("sources.jsonl", sources(selection, report))
-        folder.write("README.md", plain_card(report, self.loading).encode())
-        data: dict[str, list[str]] = {}
-        for split in report.rows:
-            data[split] = [n for n in folder.names() if n.startswith(split) and not n.endswith(".origins.jsonl")]
+    def documents(self, folder: ExportFolder, report: ExportReport, records: Records[Any, Any]) -> None:
+        """A plain card, the list of sources, the licences, and what the consumer wants beside them."""
+        data = {
+            split: [n for n in folder.names() if n.startswith(split) and n.endswith(".jsonl") and not n.endswith(".origins.jsonl")]
+            for split in report.rows
+        }
+        plain_documents(folder, report, records, self.loading + _ORIGINS, data if self.has_head else None)
         for name, content in self.beside(data).items():
             folder.write(name, content)
+
+
+def plain_documents(
+    folder: ExportFolder, report: ExportReport, records: Records[Any, Any], loading: str, files: dict[str, list[str]] | None = None
+) -> None:
+    """Card, sources, licences."""
+    folder.write("sources.jsonl", sources(records.connection, report))
+    licence_files(folder, report)
+    folder.write("README.md", plain_card(report, loading, files).encode())
 
 
 def one_line(value: Any) -> bytes:

@@ -1,6 +1,7 @@
-"""SFT as OpenAI fine-tuning lines: ``{"messages": […], "tools": […], "parallel_tool_calls": false}``, one example a line.
+"""OpenAI fine-tuning lines, one example a line: supervised (``messages, tools, parallel_tool_calls``) and preference (``input,
+preferred_output, non_preferred_output``).
 
-The only assistant message of a line is the completion, so training on assistant messages trains the completion.
+The only assistant message of a supervised line is the completion, so training on assistant messages trains the completion.
 """
 
 from __future__ import annotations
@@ -9,27 +10,55 @@ from typing import Any
 
 import orjson
 
-from materialize.export.conversation import Conversation
-from materialize.export.json_lines import LinesConsumer
+from materialize.export.compared import Compared
+from materialize.export.conversation import Answer, Conversation
+from materialize.export.json_lines import Line, LinesConsumer
+from materialize.export.tables import TABLES
+from materialize.export.texts import BadText
 
-_LOADING = """Each line is one training example of the chat format for fine-tuning: `messages`, `tools`, `parallel_tool_calls`. The only
+_LOADING = {
+    "sft": """Each line is one training example of the chat format for fine-tuning: `messages`, `tools`, `parallel_tool_calls`. The only
 assistant message is the completion.
-"""
+""",
+    "pref": """Each line is one pair of the preference format for fine-tuning: `input` (messages and tools), `preferred_output` and
+`non_preferred_output` (one assistant message each).
+""",
+}
 
 
-def _line(item: Conversation) -> dict[str, Any]:
+def said(item: Answer | Conversation) -> dict[str, Any]:
+    """An assistant message with arguments as text."""
     answer: dict[str, Any] = {"role": "assistant", "content": item.content}
     if item.calls:
         answer["tool_calls"] = [
             {"id": c.call_id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in item.calls
         ]
-    out: dict[str, Any] = {"messages": [{"role": role, "content": content} for role, content in item.prompt] + [answer]}
+    return answer
+
+
+def _input(item: Conversation) -> dict[str, Any]:
+    out: dict[str, Any] = {"messages": [{"role": role, "content": content} for role, content in item.prompt]}
     if item.tools:
         out["tools"] = [orjson.Fragment(t) for t in item.tools]
         out["parallel_tool_calls"] = False
     return out
 
 
-def openai() -> LinesConsumer:
-    """``export sft --to openai-jsonl``."""
-    return LinesConsumer("openai-jsonl", _line, _LOADING)
+def _line(item: Conversation) -> dict[str, Any]:
+    out = _input(item)
+    out["messages"].append(said(item))
+    return out
+
+
+def _pair(row: Compared) -> dict[str, Any]:
+    if row.rejected is None:
+        raise BadText("no_rejected", "a pair needs a rejected output")
+    return {"input": _input(row.item), "preferred_output": [said(row.item)], "non_preferred_output": [said(row.rejected)]}
+
+
+_LINES: dict[str, Line] = {"sft": _line, "rft": _line, "pref": _pair}
+
+
+def openai(kind: str) -> LinesConsumer:
+    """``export KIND --to openai-jsonl``."""
+    return LinesConsumer("openai-jsonl", TABLES[kind], _LINES[kind], _LOADING["pref" if kind == "pref" else "sft"])

@@ -27,6 +27,7 @@ class ExportFilters(Frozen):
     licences: tuple[str, ...] = Field(default=(), description="licences exactly as the lake has them")
     projects: tuple[str, ...] = Field(default=(), description="project ids")
     verified_only: bool = Field(default=True, description="leave out outputs of runs that did not deliver and repairs that did not hold")
+    quality: float | None = Field(default=None, ge=0, le=1, description="least final quality of the run (column quality of trajectories)")
 
     @classmethod
     def of(
@@ -39,6 +40,7 @@ class ExportFilters(Frozen):
         licences: Sequence[str] = (),
         projects: Sequence[str] = (),
         verified_only: bool = True,
+        quality: float | None = None,
     ) -> ExportFilters:
         """Filters from plain strings, as a command line has them.
 
@@ -53,6 +55,7 @@ class ExportFilters(Frozen):
             licences=tuple(licences),
             projects=tuple(projects),
             verified_only=verified_only,
+            quality=quality,
         )
 
 
@@ -87,10 +90,30 @@ class LeftOut(Frozen):
     reason: str
 
 
+def bad_rows_rule(text: str) -> Literal["refuse", "leave_out"]:
+    """The rule on bad rows, as a command line has it.
+
+    Raises:
+        ConfigInvalid: neither ``refuse`` nor ``leave-out``.
+    """
+    rules: dict[str, Literal["refuse", "leave_out"]] = {"refuse": "refuse", "leave-out": "leave_out"}
+    if text not in rules:
+        raise ConfigInvalid("bad_rows_rule", f"there is no rule {text!r} on bad rows", f"allowed: {', '.join(rules)}")
+    return rules[text]
+
+
+class TokenizerDigest(Frozen):
+    """The tokenizer that token counts are of."""
+
+    name: str
+    tokenizer_sha256: Sha256 = Field(description="of tokenizer.json")
+    template_sha256: Sha256 = Field(description="of the chat template's text")
+
+
 class ExportReport(Frozen):
     """What an export holds. Written as ``manifest.json``; holds no clock and no path of the machine."""
 
-    schema_version: Literal["export.1"] = "export.1"
+    schema_version: Literal["export.2"] = "export.2"
     kind: str
     consumer: str
     options: ExportOptions
@@ -107,6 +130,8 @@ class ExportReport(Frozen):
     escaped: int = Field(description="examples whose prompt held control tokens of chat templates; these were made harmless")
     prompt_tokens: int | None = Field(description="sum over examples; None when the lake has no counts")
     completion_tokens: int | None
+    tokenizer: TokenizerDigest | None = Field(default=None, description="None when nothing was counted, or its files are not installed")
+    tool_registries: tuple[Sha256, ...] = Field(default=(), description="digests of the exact texts of the tool schemas that rows have")
     files: tuple[ExportedFile, ...] = Field(description="all files but manifest.json itself, by path")
 
 

@@ -1,4 +1,4 @@
-"""Which rows of the examples table an export takes, and in which order. Reads the lake; writes nothing.
+"""Which rows of the lake an export takes, and in which order. Reads the lake; writes nothing.
 
 Held-out projects never leave in a training export, nor do projects that share twelve words in a row with one (materialize.leakage). Of
 examples with equal context and completion one is taken, from the training split if it is there. Order is by project, trajectory, call and
@@ -8,15 +8,15 @@ id; a limit chooses by hash, so that the choice depends on nothing but the seed 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from materialize.export.options import ExportOptions
-from materialize.leakage import contaminated
+from materialize.leakage import Overlap, contaminated
 from schemas.errors import ConfigInvalid
 from schemas.example import Split
 from schemas.tables import TABLE
@@ -26,6 +26,7 @@ _ROWS_AT_ONCE = 512
 """Rows of a shard that are Python objects at the same time."""
 
 TRAINING_SPLITS = (Split.TRAIN, Split.VALIDATION)
+_TRAINING = frozenset(s.value for s in TRAINING_SPLITS)
 
 Source: TypeAlias = duckdb.DuckDBPyConnection | pa.Table
 """A connection with a view or table ``examples`` (storage.lake.Lake.connect), or that table itself."""
@@ -33,108 +34,166 @@ Source: TypeAlias = duckdb.DuckDBPyConnection | pa.Table
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Names one row of the selection."""
+    """Names one call of a trajectory, and the row of the selection that is made of it."""
 
     project_id: str
     trajectory_id: str
     call_index: int
-    example_id: str
+    ident: str
     split: str
+
+
+class _Placed(Protocol):
+    @property
+    def ident(self) -> str: ...
+    @property
+    def split(self) -> str: ...
+
+
+P = TypeVar("P", bound=_Placed)
 
 
 @dataclass(slots=True)
 class Selection:
-    """The rows to export, by split, in order, and what was not taken."""
+    """What was chosen, by split, in order, and what was not taken."""
 
     connection: duckdb.DuckDBPyConnection
-    keys: dict[str, list[Key]] = field(default_factory=dict)
-    not_taken: dict[str, int] = field(default_factory=dict)
+    keys: dict[str, list[Key]]
+    not_taken: dict[str, int]
+    digest: str
+    repeated: dict[str, str] = field(default_factory=dict)
+    overlaps: tuple[Overlap, ...] = ()
+    qualities: dict[str, float] = field(default_factory=dict)
+    """Final quality of each trajectory; empty without a lake."""
 
-    @property
-    def total(self) -> int:
-        """Number of rows."""
-        return sum(len(k) for k in self.keys.values())
-
-    def shards(self, split: str, rows_per_shard: int) -> Iterator[list[Key]]:
-        """The keys of one split in shards of at most ``rows_per_shard`` rows."""
-        keys = self.keys[split]
-        for start in range(0, len(keys), rows_per_shard):
-            yield keys[start : start + rows_per_shard]
-
-    def read(self, shard: list[Key]) -> Iterator[dict[str, Any]]:
-        """The rows of one shard as dicts, in order. Only the projects of the shard are read.
-
-        Files of a lake are sorted by project, so rows come nearly in order; the few that come early wait here. DuckDB is not asked to
-        sort, because its sort holds the long texts twice.
-        """
-        columns = ", ".join(f'"{c}"' for c in COLUMNS)
-        table = self.connection.sql(
-            f"select {columns} from examples where project_id between $1 and $2 and list_contains($3, project_id)",  # noqa: S608 - own names
-            params=[shard[0].project_id, shard[-1].project_id, sorted({k.project_id for k in shard})],
-        ).to_arrow_table()
-        place = {(k.trajectory_id, k.call_index, k.example_id): i for i, k in enumerate(shard)}
-        early: dict[int, dict[str, Any]] = {}
-        due = 0
-        for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
-            keys = zip(*(batch.column(c).to_pylist() for c in ("trajectory_id", "call_index", "example_id")), strict=True)
-            keep = [(at, i) for i, key in enumerate(keys) if (at := place.pop(key, None)) is not None]
-            if keep:
-                rows = batch.take(pa.array([i for _, i in keep], pa.int64())).to_pylist()
-                early |= {at: row for (at, _), row in zip(keep, rows, strict=True)}
-            while due in early:
-                yield early.pop(due)
-                due += 1
+    def read(self, shard: list[Key], columns: Sequence[str] = COLUMNS, table: str = "examples") -> Iterator[dict[str, Any]]:
+        """The rows of one shard as dicts, in order, with the quality of their run. Only the projects of the shard are read."""
+        for row in read_rows(self.connection, table, columns, shard, by_id=table == "examples"):
+            row["quality"] = self.qualities.get(row["trajectory_id"])
+            yield row
 
 
-def select(source: Source, options: ExportOptions) -> Selection:
-    """Decide on the rows of a training export.
+def read_rows(
+    connection: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], shard: list[Key], *, by_id: bool
+) -> Iterator[dict[str, Any]]:
+    """Rows of a table with columns ``project_id, trajectory_id, call_index`` (and ``example_id``, ``by_id``), in the order of the keys.
+
+    Files of a lake are sorted by project, so rows come nearly in order; the few that come early wait here. DuckDB is not asked to
+    sort, because its sort holds the long texts twice.
+    """
+    listed = ", ".join(f'"{c}"' for c in columns)
+    found = connection.sql(
+        f"select {listed} from {table} where project_id between $1 and $2 and list_contains($3, project_id)",  # noqa: S608 - own names
+        params=[min(k.project_id for k in shard), max(k.project_id for k in shard), sorted({k.project_id for k in shard})],
+    ).to_arrow_table()
+    names = ("trajectory_id", "call_index", *(("example_id",) if by_id else ()))
+    place = {(k.trajectory_id, k.call_index, *((k.ident,) if by_id else ())): i for i, k in enumerate(shard)}
+    early: dict[int, dict[str, Any]] = {}
+    due = 0
+    for batch in found.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        keys = zip(*(batch.column(c).to_pylist() for c in names), strict=True)
+        keep = [(at, i) for i, key in enumerate(keys) if (at := place.pop(key, None)) is not None]
+        if keep:
+            rows = batch.take(pa.array([i for _, i in keep], pa.int64())).to_pylist()
+            early |= {at: row for (at, _), row in zip(keep, rows, strict=True)}
+        while due in early:
+            yield early.pop(due)
+            due += 1
+
+
+RFT_ROWS = (
+    "(select e.* from examples e join calls x on x.trajectory_id = e.trajectory_id and x.call_index = e.call_index where exists ("
+    "select 1 from calls c join rft r on r.trajectory_id = c.trajectory_id where r.admitted and c.context_sha256 = x.context_sha256 "
+    "and c.role = x.role and c.tool is not distinct from x.tool and c.arguments_json is not distinct from x.arguments_json "
+    "and c.content_json is not distinct from x.content_json))"
+)
+"""Examples of the calls of admitted runs. An output is stored once, with the first run that had it: so calls are found by what they saw
+and said, whichever run holds the example."""
+
+
+SAME_ANSWER = "context_sha256 || md5(completion_json)"
+SAME_STATE = "context_sha256"
+
+
+def select(source: Source, options: ExportOptions, *, rows: str = "examples", any_run: bool = False, same: str = SAME_ANSWER) -> Selection:
+    """Decide on the rows of a training export of examples.
+
+    Args:
+        rows: the table, or a query in brackets, with the columns of ``examples``.
+        any_run: outputs of runs that did not deliver are taken too, because another rule admitted them.
+        same: of rows that are equal in this, one is taken.
 
     Raises:
-        ConfigInvalid: the filters ask for held-out examples, or leave nothing.
+        ConfigInvalid: the filters ask for held-out examples, need a lake where there is none, or leave nothing.
+    """
+    no_held_out(options)
+    connection = connection_of(source)
+    qualities = qualities_of(connection, options)
+    found = connection.execute(
+        "select project_id, trajectory_id, call_index, example_id, split, role, kind, provenance, licence, verified,"  # noqa: S608 - own names
+        f" {same}, row_digest from {rows}"
+        " order by split <> 'train', project_id, trajectory_id, call_index, example_id"
+    ).fetchall()
+    overlaps = overlaps_of(connection, options)
+    tainted = {o.project_id for o in overlaps}
+    not_taken: dict[str, int] = {}
+    repeated: dict[str, str] = {}
+    taken: list[Key] = []
+    digests: dict[str, str] = {}
+    seen: dict[str, str] = {}
+    for project, trajectory, index, example, split, role, kind, provenance, licence, verified, content, digest in found:
+        rule = rule_against(
+            options, split, role, kind, provenance, licence, project, any_run or verified, quality=qualities.get(trajectory)
+        )
+        if rule is None and project in tainted:
+            rule = "contaminated"
+        if rule is None and (other := seen.get(example) or seen.get(content)) is not None:
+            rule = "repeated"
+            repeated.setdefault(example, other)
+        if rule is not None:
+            not_taken[rule] = not_taken.get(rule, 0) + 1
+            continue
+        seen[example] = seen[content] = example
+        taken.append(Key(project, trajectory, index, example, split))
+        digests[example] = digest
+    keys, digest = arranged(taken, options, not_taken, digests)
+    if not taken:
+        raise ConfigInvalid("nothing_to_export", _why_empty(len(found), not_taken), "loosen the filters, or add projects to the lake")
+    return Selection(connection, keys, not_taken, digest, repeated, overlaps, qualities)
+
+
+def arranged(
+    taken: list[P], options: ExportOptions, not_taken: dict[str, int], digests: dict[str, str], splits: Iterable[Split] = TRAINING_SPLITS
+) -> tuple[dict[str, list[P]], str]:
+    """Rows under the limit, by split in their order, and a digest of them and their content (``digests``, by ident)."""
+    if options.limit is not None and len(taken) > options.limit:
+        chosen = set(sorted((k.ident for k in taken), key=lambda e: _draw(options.seed, e))[: options.limit])
+        not_taken["limit"] = len(taken) - options.limit
+        taken = [k for k in taken if k.ident in chosen]
+    keys = {s.value: part for s in splits if (part := [k for k in taken if k.split == s.value])}
+    state = hashlib.sha256()
+    for part in keys.values():
+        for key in part:
+            state.update(f"{key.split}\n{key.ident}\n{digests.get(key.ident, '')}\n".encode())
+    return keys, state.hexdigest()
+
+
+def no_held_out(options: ExportOptions) -> None:
+    """Held-out projects are never exported for training.
+
+    Raises:
+        ConfigInvalid: the filters ask for them.
     """
     if Split.HELD_OUT in options.filters.splits:
         raise ConfigInvalid(
             "held_out",
             "held-out projects feed the benchmark and are never exported for training",
-            "ask for the splits train and validation",
+            "ask for the splits train and validation, or export benchmark",
         )
-    connection = _connection(source)
-    found = connection.execute(
-        "select project_id, trajectory_id, call_index, example_id, split, role, kind, provenance, licence, verified,"
-        " context_sha256 || md5(completion_json) from examples"
-        " order by split <> 'train', project_id, trajectory_id, call_index, example_id"
-    ).fetchall()
-    selection = Selection(connection)
-    tainted = {o.project_id for o in contaminated(connection)} if options.decontaminate and _has_scripts(connection) else set()
-    taken: list[Key] = []
-    seen: set[str] = set()
-    for project, trajectory, index, example, split, role, kind, provenance, licence, verified, content in found:
-        rule = rule_against(options, split, role, kind, provenance, licence, project, verified)
-        if rule is None and project in tainted:
-            rule = "contaminated"
-        if rule is None and not seen.isdisjoint((example, content)):
-            rule = "repeated"
-        if rule is not None:
-            selection.not_taken[rule] = selection.not_taken.get(rule, 0) + 1
-            continue
-        seen |= {example, content}
-        taken.append(Key(project, trajectory, index, example, split))
-    if options.limit is not None and len(taken) > options.limit:
-        chosen = set(sorted((k.example_id for k in taken), key=lambda e: _draw(options.seed, e))[: options.limit])
-        selection.not_taken["limit"] = len(taken) - options.limit
-        taken = [k for k in taken if k.example_id in chosen]
-    for split in (s.value for s in TRAINING_SPLITS):
-        keys = [k for k in taken if k.split == split]
-        if keys:
-            selection.keys[split] = keys
-    if not taken:
-        raise ConfigInvalid(
-            "nothing_to_export", _why_empty(len(found), selection.not_taken), "loosen the filters, or add projects to the lake"
-        )
-    return selection
 
 
-def _connection(source: Source) -> duckdb.DuckDBPyConnection:
+def connection_of(source: Source) -> duckdb.DuckDBPyConnection:
+    """A connection to a source."""
     if isinstance(source, pa.Table):
         connection = duckdb.connect()
         connection.register("examples", source)
@@ -142,18 +201,57 @@ def _connection(source: Source) -> duckdb.DuckDBPyConnection:
     return source
 
 
-def _has_scripts(connection: duckdb.DuckDBPyConnection) -> bool:
-    """The connection is a lake's, not one to a bare table of examples."""
-    return connection.execute("select 1 from information_schema.tables where table_name = 'storyboards'").fetchone() is not None
+def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """The connection has a view or table of this name; one to a bare table of examples has no other."""
+    return connection.execute("select 1 from information_schema.tables where table_name = $1", [name]).fetchone() is not None
+
+
+def lake_of(source: Source, what: str) -> duckdb.DuckDBPyConnection:
+    """A source that must be a lake's connection.
+
+    Raises:
+        ConfigInvalid: it is a bare table of examples (``what`` says what that lacks).
+    """
+    if isinstance(source, pa.Table):
+        raise ConfigInvalid("no_lake", f"a bare table of examples {what}", "export from a lake")
+    return source
+
+
+def overlaps_of(connection: duckdb.DuckDBPyConnection, options: ExportOptions) -> tuple[Overlap, ...]:
+    """Projects that share words with a held-out one; none when the options do not ask."""
+    return contaminated(connection) if options.decontaminate and has_table(connection, "storyboards") else ()
+
+
+def qualities_of(connection: duckdb.DuckDBPyConnection, options: ExportOptions) -> dict[str, float]:
+    """Final quality of each trajectory.
+
+    Raises:
+        ConfigInvalid: the filters ask for it, and there is no table of trajectories.
+    """
+    if has_table(connection, "trajectories"):
+        return dict(connection.execute("select trajectory_id, quality from trajectories").fetchall())
+    if options.filters.quality is not None:
+        raise ConfigInvalid("no_lake", "a bare table of examples does not tell the quality of their runs", "export from a lake")
+    return {}
 
 
 def rule_against(
-    options: ExportOptions, split: str, role: str, kind: str, provenance: str, licence: str, project: str, verified: bool
+    options: ExportOptions,
+    split: str,
+    role: str,
+    kind: str,
+    provenance: str,
+    licence: str,
+    project: str,
+    verified: bool,
+    *,
+    quality: float | None = None,
+    allowed_splits: frozenset[str] = _TRAINING,
 ) -> str | None:
     """Why the filters, or the rule on held-out projects, leave an example out; None when they do not."""
     f = options.filters
-    if split not in {s.value for s in TRAINING_SPLITS}:
-        return "held_out"
+    if split not in allowed_splits:
+        return "held_out" if allowed_splits is _TRAINING else "not_held_out"
     if f.verified_only and not verified:
         return "not_verified"
     for name, allowed, value in (
@@ -166,11 +264,13 @@ def rule_against(
     ):
         if allowed and value not in allowed:
             return f"filter_{name}"
+    if f.quality is not None and (quality is None or quality < f.quality):
+        return "filter_quality"
     return None
 
 
-def _draw(seed: int, example_id: str) -> bytes:
-    return hashlib.sha256(f"{seed}\n{example_id}".encode()).digest()
+def _draw(seed: int, ident: str) -> bytes:
+    return hashlib.sha256(f"{seed}\n{ident}".encode()).digest()
 
 
 def _why_empty(found: int, not_taken: dict[str, int]) -> str:

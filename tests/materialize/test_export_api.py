@@ -8,40 +8,55 @@ from typing import Any
 import orjson
 import pytest
 
-from materialize.export import sft
-from materialize.export.api import EXPORTERS, Consumer, ExportKind, export, exporter
+from materialize.export import writing
+from materialize.export.api import REFUSED, WRITES, Consumer, ExportKind, checked, export, writes
+from materialize.export.reference import PAGE, page
 from schemas.errors import ConfigInvalid, StorageFault, StorageFull
 from storage import durable
 
 
 @pytest.mark.parametrize(
-    ("kind", "consumer", "code"),
+    ("kind", "consumer", "code", "said"),
     [
-        ("sft", "word", "export_unknown"),
-        ("poem", "trl", "export_unknown"),
-        ("pref", "nemo-gym", "export_senseless"),
-        ("rl", "llamafactory", "export_senseless"),
-        ("kto", "atif", "export_senseless"),
-        ("rft", "trl", "export_missing"),
-        ("sft", "verl", "export_missing"),
-        ("benchmark", "hf", "export_missing"),
+        ("sft", "word", "export_unknown", "allowed: hf, trl"),
+        ("poem", "trl", "export_unknown", "allowed: sft, rft"),
+        ("pref", "nemo-gym", "export_senseless", "nemo-gym is written rl; pref is written for hf, trl, llamafactory, swift, openai-jsonl"),
+        ("rl", "llamafactory", "export_senseless", "rl is written for hf, trl, verl, nemo-gym, skyrl"),
+        ("benchmark", "trl", "export_senseless", "benchmark is written for hf"),
     ],
 )
-def test_a_combination_that_is_not_there_is_refused_with_those_that_are(kind: str, consumer: str, code: str) -> None:
+def test_a_combination_that_is_not_written_is_refused_with_those_that_are(kind: str, consumer: str, code: str, said: str) -> None:
     with pytest.raises(ConfigInvalid) as caught:
-        exporter(kind, consumer)
+        checked(kind, consumer)
     assert caught.value.code == code
-    assert ("sft --to trl" if code != "export_unknown" else "allowed: ") in caught.value.next_step
+    assert said in caught.value.next_step
 
 
-def test_every_combination_either_works_or_is_refused_in_words() -> None:
-    for kind in ExportKind:
-        for consumer in Consumer:
-            if (kind, consumer) in EXPORTERS:
-                assert callable(exporter(kind.value, consumer.value))
-            else:
-                with pytest.raises(ConfigInvalid):
-                    exporter(kind.value, consumer.value)
+@pytest.mark.parametrize("kind", list(ExportKind))
+@pytest.mark.parametrize("consumer", list(Consumer))
+def test_every_combination_is_either_written_or_refused_with_a_reason_of_its_own(kind: ExportKind, consumer: Consumer) -> None:
+    if writes(kind, consumer):
+        assert (kind, consumer) not in REFUSED
+        assert WRITES[consumer][0](kind.value).name == consumer.value
+    else:
+        reason = REFUSED[kind, consumer]
+        assert len(reason) > 40
+        assert not any(word in reason for word in ("not yet", "this release", "TODO", "missing"))
+
+
+def test_the_page_of_exports_is_that_of_the_registry() -> None:
+    text = PAGE.read_text("utf-8")
+    assert page(text) == text, "run: python -m materialize.export.reference"
+
+
+def test_the_help_of_the_command_names_every_kind_and_consumer() -> None:
+    from typer.testing import CliRunner
+
+    from jobs.cli import app
+
+    shown = " ".join(CliRunner().invoke(app, ["export", "--help"], env={"COLUMNS": "200"}).output.split())
+    assert [k.value for k in ExportKind if k.value not in shown] == []
+    assert [c.value for c in Consumer if c.value not in shown] == []
 
 
 def test_openai_lines_hold_arguments_as_text(build: Any, tmp_path: Path) -> None:
@@ -95,11 +110,13 @@ def test_a_failed_rename_leaves_nothing(build: Any, tmp_path: Path, monkeypatch:
 
 
 def test_every_file_is_synced_before_the_folder_appears(build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-    monkeypatch.setattr(durable, "fault_point", lambda operation, path: seen.append(operation))
+    seen: list[tuple[str, str]] = []
+    monkeypatch.setattr(durable, "fault_point", lambda operation, path: seen.append((operation, path)))
     report = export("sft", "trl", build.table([build.row(0, completion=build.call("x", "{}"))]), tmp_path / "out")
-    assert seen.count("fsync") == len(report.files) + 1
-    assert max(i for i, s in enumerate(seen) if s == "fsync") < seen.index("rename")
+    published = next(i for i, (operation, path) in enumerate(seen) if operation == "rename" and path.endswith(str(tmp_path / "out")))
+    synced = [path for operation, path in seen[:published] if operation == "fsync"]
+    for name in [*(f.path for f in report.files), "manifest.json"]:
+        assert str(tmp_path / ".tmp-out" / "export" / name) in synced
 
 
 def test_progress_is_told_shard_by_shard(build: Any, tmp_path: Path) -> None:
@@ -116,7 +133,7 @@ def test_progress_is_told_shard_by_shard(build: Any, tmp_path: Path) -> None:
 
 
 def test_a_batch_border_inside_a_shard_loses_nothing(build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sft, "BATCH", 2)
+    monkeypatch.setattr(writing, "BATCH", 2)
     rows = [build.row(i, completion=build.call("x", f'{{"a":{i}}}')) for i in range(5)]
     report = export("sft", "openai-jsonl", build.table(rows), tmp_path / "out")
     lines = (tmp_path / "out" / "train.jsonl").read_bytes().splitlines()

@@ -128,5 +128,5 @@ def test_filters_and_the_held_out_rule_hold(tables: dict[str, pa.Table], tmp_pat
 
 
 def test_a_bare_table_of_examples_has_no_groups(tables: dict[str, pa.Table], tmp_path: Path) -> None:
-    with pytest.raises(ConfigInvalid, match="no_groups"):
+    with pytest.raises(ConfigInvalid, match="no_lake"):
         export("pref", "trl", tables["examples"], tmp_path / "out", ExportOptions())

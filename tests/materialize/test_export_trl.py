@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from materialize.export.api import export
-from materialize.export.hub_parquet import COLUMN_DOCS, SCHEMA, features_yaml
 from materialize.export.options import ExportFilters, ExportOptions
+from materialize.export.tables import TABLES
 from materialize.rows import example_rows
 from schemas.errors import ConfigInvalid
 
@@ -116,10 +116,18 @@ def test_the_same_rows_give_the_same_bytes_in_any_input_order(lake: pa.Table, tm
     export("sft", "hf", lake.take(list(reversed(range(lake.num_rows)))), tmp_path / "two")
     names = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*") if p.is_file())
     assert [str(n) for n in names] == [
+        "CHANGELOG.md",
+        "LICENSES/CC-BY-3.0.txt",
         "README.md",
+        "croissant.json",
         "data/train-00000-of-00001.parquet",
         "data/validation-00000-of-00001.parquet",
         "manifest.json",
+        "reports/audit.json",
+        "reports/contamination.json",
+        "reports/dedup.json",
+        "schemas/manifest.schema.json",
+        "schemas/row.schema.json",
         "sources.jsonl",
         "splits.json",
         "tools.json",
@@ -231,7 +239,6 @@ def test_the_manifest_names_every_file_with_its_digest(lake: pa.Table, tmp_path:
 
 
 def test_the_card_declares_the_features_that_datasets_sees(lake: pa.Table, tmp_path: Path) -> None:
-    assert datasets.Features.from_arrow_schema(SCHEMA)._to_yaml_list() == features_yaml()
     export("sft", "trl", lake, tmp_path / "out")
     head = yaml.safe_load((tmp_path / "out" / "README.md").read_text("utf-8").split("---\n")[1])
     assert head["license"] == "cc-by-3.0"
@@ -245,14 +252,23 @@ def test_the_card_declares_the_features_that_datasets_sees(lake: pa.Table, tmp_p
             ],
         }
     ]
-    assert set(COLUMN_DOCS) == set(SCHEMA.names)
+
+
+@pytest.mark.parametrize("kind", list(TABLES))
+def test_every_table_declares_what_datasets_sees(kind: str) -> None:
+    table = TABLES[kind]
+    assert datasets.Features.from_arrow_schema(table.schema)._to_yaml_list() == table.features_yaml()
+    assert all(table.docs.values())
 
 
 def test_mixed_licences_are_said_to_be_per_row(build: Any, tmp_path: Path) -> None:
-    rows = [build.row(i, completion=build.call("x", "{}"), licence=name) for i, name in enumerate(("CC-BY-4.0", "unknown"))]
+    rows = [build.row(i, completion=build.call("x", "{}"), licence=name) for i, name in enumerate(("cc by 4.0", "unknown"))]
     export("sft", "trl", build.table(rows), tmp_path / "out")
     assert "license: other\nlicense_name: per-row\n" in (tmp_path / "out" / "README.md").read_text("utf-8")
-    assert [r["license"] for r in _load(tmp_path / "out", tmp_path)] == ["CC-BY-4.0", "unknown"]
+    loaded = _load(tmp_path / "out", tmp_path)
+    assert [(r["license"], r["license_given"]) for r in loaded] == [("CC-BY-4.0", "cc by 4.0"), ("NOASSERTION", "unknown")]
+    assert sorted(p.name for p in (tmp_path / "out" / "LICENSES").iterdir()) == ["CC-BY-4.0.txt", "NOASSERTION.txt"]
+    assert "https://creativecommons.org/licenses/by/4.0/legalcode" in (tmp_path / "out" / "LICENSES" / "CC-BY-4.0.txt").read_text("utf-8")
 
 
 def test_sources_carry_licence_and_attribution(lake: pa.Table, tmp_path: Path) -> None:

@@ -1,0 +1,142 @@
+"""Executed groups, one row for each candidate: ``export groups``. Rewards and outputs are those of the lake; nothing is compared anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from materialize.export.compared import completion_of
+from materialize.export.conversation import prompt_of, tools_of
+from materialize.export.options import ExportOptions, LeftOut
+from materialize.export.records import Records
+from materialize.export.selection import (
+    Source,
+    arranged,
+    lake_of,
+    no_held_out,
+    overlaps_of,
+    qualities_of,
+    rule_against,
+)
+from materialize.export.texts import BadText
+from schemas.errors import ConfigInvalid
+
+_GROUPS_AT_ONCE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One output of a group with what it was worth."""
+
+    prompt: tuple[tuple[str, str], ...]
+    tools: tuple[str, ...]
+    escaped: bool
+    row: dict[str, Any]
+
+    @property
+    def ident(self) -> str:
+        """Group and candidate."""
+        return str(self.row["candidate_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateKey:
+    """Names one candidate."""
+
+    group_id: str
+    candidate: int
+    split: str
+
+    @property
+    def ident(self) -> str:
+        """Group and candidate."""
+        return f"{self.group_id}.{self.candidate}"
+
+
+def group_records(source: Source, options: ExportOptions) -> Records[CandidateKey, Candidate]:
+    """All candidates of the groups that the filters leave, queued groups too (``status`` tells).
+
+    Raises:
+        ConfigInvalid: the source is no lake, held-out projects are asked for, or there are no groups.
+    """
+    con = lake_of(source, "has no groups")
+    no_held_out(options)
+    overlaps = overlaps_of(con, options)
+    tainted = {o.project_id for o in overlaps}
+    qualities = qualities_of(con, options)
+    not_taken: dict[str, int] = {}
+    found = con.execute(
+        "select g.group_id, c.candidate_index, e.split, e.role, e.kind, e.provenance, e.licence, e.project_id, e.verified, "
+        "g.trajectory_id, g.row_digest || c.row_digest from groups g join candidates c using (group_id) "
+        "left join (select trajectory_id, call_index, any_value(split) as split, any_value(role) as role, any_value(kind) as kind, "
+        "any_value(provenance) as provenance, any_value(licence) as licence, any_value(project_id) as project_id, "
+        "any_value(verified) as verified from examples group by 1, 2) e "
+        "on e.trajectory_id = g.trajectory_id and e.call_index = g.call_index "
+        "order by e.split <> 'train', g.group_id, c.candidate_index"
+    ).fetchall()
+    keys: list[CandidateKey] = []
+    digests: dict[str, str] = {}
+    for group, index, split, role, kind, provenance, licence, project, verified, trajectory, digest in found:
+        if split is None:
+            rule: str | None = "no_example"
+        else:
+            rule = rule_against(options, split, role, kind, provenance, licence, project, verified, quality=qualities.get(trajectory))
+        if rule is None and project in tainted:
+            rule = "contaminated"
+        if rule is not None:
+            not_taken[rule] = not_taken.get(rule, 0) + 1
+            continue
+        keys.append(key := CandidateKey(group, index, split))
+        digests[key.ident] = digest
+    by_split, state = arranged(keys, options, not_taken, digests)
+    if not keys:
+        raise ConfigInvalid(
+            "nothing_to_export", f"no group can be exported ({not_taken})", "make groups with: workprint groups --lake LAKE"
+        )
+    return Records("groups", con, by_split, lambda shard: _read(con, shard), state, not_taken, overlaps=overlaps)
+
+
+_SQL = """
+select g.group_id, c.candidate_index, e.project_id, g.trajectory_id, g.call_index, e.role, e.kind, g.tool, g.status, g.rounds, g.variance,
+  g.snapshot_id, s.state_digest, g.matched_key_json, e.context_sha256, e.licence, e.attribution, e.split, e.config_digest, e.prompt_json,
+  e.tools_json, e.prompt_tokens, c.origin, c.output_json, c.refused, c.calls, c.reward, c.reward_parts_json, c.advantage
+from groups g join candidates c using (group_id)
+join examples e on e.trajectory_id = g.trajectory_id and e.call_index = g.call_index
+left join (select snapshot_id, any_value(state_digest) as state_digest from snapshots group by 1) s on s.snapshot_id = g.snapshot_id
+where list_contains($1, g.group_id) order by e.example_id
+"""
+
+
+def _read(con: Any, shard: list[CandidateKey]) -> Iterator[Candidate | LeftOut]:
+    groups = list(dict.fromkeys(k.group_id for k in shard))
+    for start in range(0, len(groups), _GROUPS_AT_ONCE):
+        wanted = groups[start : start + _GROUPS_AT_ONCE]
+        found = con.execute(_SQL, [wanted])
+        names = [d[0] for d in found.description]
+        rows: dict[tuple[str, int], dict[str, Any]] = {}
+        for values in found.fetchall():
+            row = dict(zip(names, values, strict=True))
+            rows.setdefault((row["group_id"], row["candidate_index"]), row)
+        chosen = set(wanted)
+        for key in shard:
+            if key.group_id in chosen:
+                yield _candidate(rows[key.group_id, key.candidate], key.ident)
+
+
+def _candidate(row: dict[str, Any], ident: str) -> Candidate | LeftOut:
+    try:
+        prompt, escaped = prompt_of(row["prompt_json"])
+        tools = tools_of(row["tools_json"])
+    except BadText as bad:
+        return LeftOut(example_id=ident, reason=str(bad))
+    output = orjson.loads(row["output_json"])
+    more = {
+        "candidate_id": ident,
+        "completion_json": completion_of(row["role"], row["call_index"], output),
+        "provenance": output["provenance"],
+        "text_known": output.get("text_known", True),
+    }
+    return Candidate(prompt, tools, escaped, row | more)

@@ -1,0 +1,150 @@
+"""How each consumer loads a Parquet folder: the code in dataset cards. Every block is run by a test of that consumer (tests/consumers)."""
+
+from __future__ import annotations
+
+_DATASETS = """```python
+from datasets import load_dataset  # 4.7 or later
+
+data = load_dataset("path/to/this/folder")
+```
+"""
+
+_PLAIN = """```python
+import duckdb
+import pandas
+
+frame = pandas.concat(pandas.read_parquet(path) for path in ["path/to/this/folder/{first}"])
+counts = duckdb.sql("select source_project, count(*) from 'path/to/this/folder/data/*.parquet' group by 1")
+```
+
+Both see tool calls and tool schemas as JSON text.
+"""
+
+_SFT = """```python
+from datasets import load_dataset
+from trl import SFTConfig, SFTTrainer
+
+data = load_dataset("path/to/this/folder")
+trainer = SFTTrainer(
+    model="Qwen/Qwen3-8B",
+    args=SFTConfig(output_dir="out", max_length=None),
+    train_dataset=data["{split}"],
+)
+trainer.train()
+```
+
+TRL puts the loss on `completion` because the rows are prompt and completion. `max_length=None` keeps it from cutting: a row cut before
+its completion trains nothing. `chat_template_kwargs` turns thinking off, so that the template's empty thinking block belongs to the prompt;
+ask the trained model in the same way.
+"""
+
+_DPO = """```python
+from datasets import load_dataset
+from trl import DPOConfig, DPOTrainer
+
+data = load_dataset("path/to/this/folder")
+trainer = DPOTrainer(model="Qwen/Qwen3-8B", args=DPOConfig(output_dir="out", max_length=None), train_dataset=data["{split}"])
+trainer.train()
+```
+"""
+
+_KTO = """```python
+from datasets import load_dataset
+from trl.experimental.kto import KTOConfig, KTOTrainer
+
+data = load_dataset("path/to/this/folder")
+trainer = KTOTrainer(model="Qwen/Qwen3-8B", args=KTOConfig(output_dir="out", max_length=None), train_dataset=data["{split}"])
+trainer.train()
+```
+"""
+
+_DISTILLATION = """```python
+from datasets import load_dataset
+from trl.experimental.distillation import DistillationConfig, DistillationTrainer
+
+data = load_dataset("path/to/this/folder")
+trainer = DistillationTrainer(
+    model="Qwen/Qwen3-0.6B",
+    teacher_model="Qwen/Qwen3-8B",
+    args=DistillationConfig(output_dir="out"),
+    train_dataset=data["{split}"].select_columns(["prompt"]),
+)
+trainer.train()
+```
+
+TRL samples from `prompt` and asks the teacher itself; it ignores `tools` and has no loader for recorded log probabilities.
+"""
+
+_GRPO = """```python
+from datasets import load_dataset
+from materialize.adapters.trl import environment_class
+from materialize.recorded import LakeRuns
+from trl import GRPOConfig, GRPOTrainer
+
+data = load_dataset("path/to/this/folder")
+trainer = GRPOTrainer(
+    model="Qwen/Qwen3-8B",
+    args=GRPOConfig(output_dir="out", num_generations=4),
+    train_dataset=data["{split}"],
+    environment_factory=environment_class(LakeRuns.at("path/to/lake")),
+)
+trainer.train()
+```
+
+Every rollout of a row restores the same recorded state (`trajectory_sha256`, `call_index`), calls are executed, and the reward is the
+environment's. TRL ignores `tools` here: the environment's methods are the tools.
+"""
+
+_VERL_SFT = """```sh
+torchrun --standalone --nproc_per_node=1 -m verl.trainer.sft_trainer \\
+  data.train_files=path/to/this/folder/{first} data.max_length=32768 data.pad_mode=no_padding \\
+  data.custom_cls.path=pkg://materialize.export.verl_dataset data.custom_cls.name=WorkprintSFTDataset \\
+  model.path=Qwen/Qwen3-8B
+```
+
+verl's own reader renders a chat message by message and loses or spoils tool calls with typed arguments; `WorkprintSFTDataset` renders the
+whole chat once and puts the loss on `completion`. It needs this project in verl's environment (`pip install --no-deps workprint`).
+"""
+
+_VERL_RL = """```sh
+python -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\
+  data.train_files=path/to/this/folder/{first} data.max_prompt_length=16384 data.return_raw_chat=True \\
+  +data.apply_chat_template_kwargs.enable_thinking=False \\
+  actor_rollout_ref.rollout.n=4 actor_rollout_ref.rollout.agent.agent_loop_config_path=path/to/this/folder/agent.yaml \\
+  actor_rollout_ref.model.path=Qwen/Qwen3-8B
+```
+
+Put the place of your lake into `agent.yaml`. The tools come from the restored environment, so that their text is that of the SFT
+export, and so does the reward.
+"""
+
+_SKYRL_RL = """```sh
+python -m skyrl.train.entrypoints.main_base data.train_data="['path/to/this/folder/{first}']" \\
+  generator.chat_template_kwargs.enable_thinking=False
+```
+
+Register your environment as `workprint` with `skyrl_gym.register`; its `init` gets all columns but `prompt` and `env_class` as extras.
+"""
+
+_BY_KIND: dict[str, tuple[tuple[str, str], ...]] = {
+    "sft": (("TRL", _SFT), ("verl", _VERL_SFT)),
+    "rft": (("TRL", _SFT), ("verl", _VERL_SFT)),
+    "pref": (("TRL", _DPO),),
+    "kto": (("TRL", _KTO),),
+    "opd": (("TRL", _DISTILLATION),),
+    "rl": (("TRL", _GRPO),),
+    "groups": (),
+    "benchmark": (),
+}
+
+
+def snippets(kind: str, consumer: str) -> tuple[tuple[str, str], ...]:
+    """(who, how) for the card of an export; ``{first}`` and ``{split}`` stand for its first shard and its first split."""
+    general = (("datasets", _DATASETS), ("pandas and DuckDB", _PLAIN))
+    if consumer == "hf":
+        return (*general, *_BY_KIND[kind])
+    if consumer == "trl":
+        return (*general[:1], *(s for s in _BY_KIND[kind] if s[0] == "TRL"))
+    if consumer == "verl":
+        return (("verl", _VERL_RL if kind in ("rl", "opd") else _VERL_SFT),)
+    return (("SkyRL", _SKYRL_RL),)
