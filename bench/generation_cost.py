@@ -114,9 +114,7 @@ def played(minutes: int, language: str, seed: int, mistakes: float) -> tuple[Tra
 
 def show(costs: dict[str, Cost]) -> None:
     """Print the tables."""
-    print(
-        "| film | minutes | runs | calls a run | calls a minute | refused outputs a run | tokens a minute | orchestrator | generator | critic |"
-    )
+    print("| film | minutes | runs | calls a run | calls a minute | refused a run | tokens a minute | orchestrator | generator | critic |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, cost in costs.items():
         roles = [cost.generated[role.value] for role in Role]

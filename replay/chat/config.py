@@ -20,8 +20,10 @@ class ModelConfig(Frozen):
     tool_form: Literal["native", "hermes", "qwen_xml"] = Field(
         default="native", description="'native' sends tool schemas to the endpoint; the others write them into the system prompt as text"
     )
-    json_form: Literal["schema", "object", "none"] = Field(
-        default="schema", description="how generator and critic answers are bound: by their JSON Schema, to a JSON object, or not"
+    json_form: Literal["schema", "object_schema", "object", "none"] = Field(
+        default="schema",
+        description="how generator and critic answers are bound: by their JSON Schema ('object_schema' sends it as llama-cpp-python reads "
+        "it), to a JSON object, or not",
     )
     logprobs: bool = Field(default=False, description="ask for log probabilities of generated tokens and keep them")
     token_ids: bool = Field(default=False, description="ask for token ids (vLLM's return_token_ids) and keep them")

@@ -112,6 +112,8 @@ def request_body(config: ModelConfig, request: ChatRequest) -> dict[str, Any]:
         body["tools"] = list(request.tools)
     if request.schema is not None and config.json_form == "schema":
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": request.schema_name, "schema": request.schema}}
+    elif request.schema is not None and config.json_form == "object_schema":
+        body["response_format"] = {"type": "json_object", "schema": request.schema}
     elif request.schema is not None and config.json_form == "object":
         body["response_format"] = {"type": "json_object"}
     if config.logprobs:

@@ -49,6 +49,7 @@ def test_an_orchestrator_request_offers_the_tools() -> None:
     ("form", "expected"),
     [
         ("schema", {"type": "json_schema", "json_schema": {"name": "segments", "schema": {"type": "object"}}}),
+        ("object_schema", {"type": "json_object", "schema": {"type": "object"}}),
         ("object", {"type": "json_object"}),
         ("none", None),
     ],
