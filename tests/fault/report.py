@@ -35,6 +35,8 @@ TESTS = {
     "nodes": ("one of three Ray nodes dies in a run", "exactly the rows of an unharmed run"),
     "R19": ("readers during commits", "300 commits, 4 readers: 0 partial versions, 0 lock errors"),
     "writers": ("processes that commit at once, SQLite ledger", "4 x 200 and 16 x 100, nothing lost"),
+    "bucket": ("machines that commit at once to a bucket, Postgres ledger", "nothing lost"),
+    "submit": ("`ray job submit` with tokens, of the command and configs/cluster.yaml", "as a run here; the same job again does nothing"),
     "writers on Postgres": ("processes that commit at once, Postgres ledger", "4 x 200 and 16 x 100, nothing lost"),
 }
 
