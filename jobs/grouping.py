@@ -15,6 +15,7 @@ from jobs import models
 from jobs.config import WorkprintConfig
 from jobs.questions import open_lake
 from materialize.branches import Continuation, Executor
+from materialize.config import RewardConfig
 from materialize.groups import Decision, Group, choose, form_group
 from materialize.matched import matched_key
 from materialize.proposals import propose, sample
@@ -25,6 +26,7 @@ from replay.build_engines import build_engines
 from replay.engines import Engines
 from replay.policies.base import Policy
 from replay.policies.chat import ChatPolicy
+from schemas.artifact import ArtifactKind
 from schemas.canonical import derive_id, digest_of, stage_key
 from schemas.errors import AlreadyDone, ConfigInvalid, PipelineError, StorageFault
 from schemas.trajectory import RoleContext, RoleOutput, Trajectory
@@ -220,8 +222,9 @@ def _one(runs: LakeRuns, players: Players, decision: Decision, seed: int, note: 
     executor = Executor(bench, trajectory, decision.call_index, policy, config, runs.rewards)
     group = form_group(trajectory, decision.call_index, key, round_of, executor, config)
     replies = [c.output.reply for c in group.candidates if c.output.reply is not None]
-    kept = (trajectory.calls[decision.call_index].context_sha256, *replies)
-    commit = StageCommit("groups", name, decision.project_id, key.group_id, "done", None, group.rows(), kept, derive_id("run", [name]))
+    weights = lake.store.put_json(runs.rewards.model_dump(mode="json"), ArtifactKind.OTHER).sha256
+    kept = (trajectory.calls[decision.call_index].context_sha256, weights, *replies)
+    commit = StageCommit("groups", name, decision.project_id, key.group_id, "done", weights, group.rows(), kept, derive_id("run", [name]))
     try:
         lake.commit(commit)
     except AlreadyDone:
@@ -229,6 +232,16 @@ def _one(runs: LakeRuns, players: Players, decision: Decision, seed: int, note: 
     values = ", ".join(f"{c.origin} {c.outcome.reward.value:.3f}" for c in group.candidates)
     note(f"{group.key.group_id} {decision.role} {decision.tool}: {group.status} after {group.rounds}: {values}")
     return group
+
+
+def reward_weights(lake: Lake, project_id: str, group_id: str) -> RewardConfig:
+    """The weights that a stored group was rewarded with; the defaults for one of a release that did not keep them.
+
+    Raises:
+        StorageFault, DigestMismatch: they are missing or damaged.
+    """
+    kept = [r.output_sha256 for r in lake.live(project_id) if (r.stage, r.scope) == ("groups", group_id)]
+    return RewardConfig() if not kept or kept[-1] is None else RewardConfig.model_validate(lake.store.read_json(kept[-1]))
 
 
 def explain(path: Path, candidate: str) -> dict[str, Any]:

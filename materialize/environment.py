@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -22,12 +23,15 @@ from replay.episode import trajectory_of
 from replay.registry import Registry
 from replay.runtime import FaultFilter, Runtime
 from replay.suite import Suite
+from schemas.artifact import ArtifactKind
 from schemas.blocker import BlockerCode
 from schemas.canonical import Sha256, canonical_bytes, sha256_bytes
 from schemas.errors import ConfigInvalid
 from schemas.state import ProductionState, Task
 from schemas.trajectory import Call, Observation, ObservationStatus, Outcome, RoleContext, RoleOutput, Trajectory
 from storage.artifacts import ArtifactStore
+from storage.reach import reachable
+from storage.snapshots import SnapshotStore, snapshot_sha256
 
 SCHEMA_CODES = frozenset(
     {
@@ -61,6 +65,8 @@ class Bench:
         registry: the tools offered; the restored state must have been recorded with them.
         faults: makes the filter that puts faults in as they were in the recorded run. A filter remembers what it met, so every restored
             run gets its own.
+        apart: a folder for a second store, in which all environments work: what a restored snapshot refers to is put there, nothing else of
+            ``store`` is used, and nothing is added to it. For audits.
     """
 
     def __init__(
@@ -70,8 +76,10 @@ class Bench:
         registry: Registry,
         faults: Callable[[], FaultFilter] | None = None,
         rewards: RewardConfig | None = None,
+        apart: Path | None = None,
     ) -> None:
         self.store = store
+        self.folder_apart = apart
         self.registry = registry
         self.faults = faults
         self.rewards = rewards or RewardConfig()
@@ -91,6 +99,10 @@ class Bench:
         with self._lock:
             return self._read(sha256)
 
+    def apart(self, folder: Path, rewards: RewardConfig | None = None) -> Bench:
+        """The same bench, working in an empty folder apart from the lake's store."""
+        return Bench(self.store, self._suite, self.registry, self.faults, rewards or self.rewards, apart=folder)
+
     def open(self) -> Environment:
         """A new environment; close it when done."""
         return Environment(self, self._suite)
@@ -103,6 +115,9 @@ class Environment:
         self.bench = bench
         self._folder = tempfile.TemporaryDirectory(prefix="workprint-env-")
         self._suite = suite(Path(self._folder.name))
+        if bench.folder_apart is not None:
+            own = ArtifactStore(bench.folder_apart)
+            self._suite = replace(self._suite, store=own, snapshots=SnapshotStore(own))
         self._runtime: Runtime | None = None
         self._start = 0
         self._potentials: list[float] = []
@@ -156,6 +171,9 @@ class Environment:
         Raises:
             ConfigInvalid, SchemaMismatch, StorageFault, DigestMismatch: as :class:`replay.runtime.Runtime`.
         """
+        if self.bench.folder_apart is not None and isinstance(start, str):
+            for name in sorted(reachable(self.bench.store, [snapshot_sha256(start)])):
+                self._suite.store.put_file(self.bench.store.path(name), ArtifactKind.OTHER, "application/octet-stream")
         faults = None if self.bench.faults is None else self.bench.faults()
         runtime = Runtime(start, self.bench.registry, self._suite, budget=budget, history=history, fault_filter=faults)
         self._runtime, self._start = runtime, len(history)
@@ -204,7 +222,7 @@ class Environment:
         run = trajectory_of(runtime, "environment", 0)
         quality = rule_quality(run, runtime.state)
         return orchestrator_reward(
-            delivery_checks(self.branch, run, self.bench.store), self._potentials, quality.rule, quality.audit, self.bench.rewards
+            delivery_checks(self.branch, run, runtime.suite.store), self._potentials, quality.rule, quality.audit, self.bench.rewards
         )
 
     def close(self) -> None:

@@ -604,6 +604,23 @@ TABLES: tuple[TableSpec, ...] = (
         ),
     ),
     TableSpec(
+        "audits",
+        1,
+        "One stored thing that was executed again, and whether it came out as recorded. The last audit of each kind.",
+        ("kind", "subject"),
+        (
+            col("kind", "text", "what was executed again", allowed=("trajectory", "example", "group")),
+            col("subject", "text", "its id"),
+            _PROJECT,
+            col("equal", "bool", "everything compared is as recorded"),
+            col("parts", "int", "things compared: calls with film and sound, context with observation and state, or candidates"),
+            col("equal_parts", "int", "how many of them are as recorded"),
+            col("difference", "text", "where it first differs", null="it does not"),
+            col("stored", "int", "how many of the kind the lake held; fewer are audited when a sample was asked for"),
+            col("seed", "int", "seed of the sample"),
+        ),
+    ),
+    TableSpec(
         "stage_runs",
         1,
         "One finished stage of one project.",

@@ -1,8 +1,7 @@
-"""``workprint audit``: stored trajectories executed again."""
+"""``workprint audit``: stored trajectories, examples and groups executed again."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal, cast
 
 import typer
@@ -18,31 +17,51 @@ def register(app: typer.Typer) -> None:
 
 def audit(
     lake: LakeOption = DEFAULT_LAKE,
-    sample: Annotated[int | None, typer.Option(min=1, help="Audit at most this many trajectories; all by default.")] = None,
+    of: Annotated[list[str] | None, typer.Option(help="trajectories, examples or groups; repeat for several. All by default.")] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="At most this many of each. By default all trajectories, 24 examples and 24 groups.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
     sandbox: Annotated[str, typer.Option(help="bubblewrap, or process: no isolation, has to be asked for.")] = "bubblewrap",
+    record: Annotated[bool, typer.Option(help="Put the outcome into table 'audits', which dataset cards show.")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Execute stored trajectories again and compare: every state, and the pictures and the sound of the delivered film.
+    """Execute a seeded sample of what a lake holds again, and compare.
 
-    Works in a scratch store; the lake is only read. Takes about as long as the replays took. Where a trajectory differs, the first
-    difference is named: the call and the fields that changed, the picture, or the sound.
+    Trajectories: every state, and the pictures and the sound of the delivered film. Examples: the prompt built anew, and what the
+    completion leads to. Groups: the matched key, and the reward of every candidate with its parts. All of it in scratch stores that begin
+    with the restored snapshot; nothing that was made before is used. Takes about as long as making them took. Where something differs, the
+    first difference is named.
 
     Examples:
 
       workprint audit --lake lake
 
-      workprint audit --lake lake --sample 5 --seed 1 --json
+      workprint audit --lake lake --of examples --of groups --sample 50 --seed 1 --json
 
-    Exit status: 0 all audited trajectories are equal, 4 some are not, or there was none.
+      workprint query "select kind, count(*) audited, avg(equal::int) share from audits group by kind" --lake lake
+
+    Exit status: 0 all that was audited is equal, 4 some is not, or there was nothing.
     """
-    from evaluation.audit import audit_lake
+    from jobs.auditing import KINDS, Kind
+    from jobs.auditing import audit as run
+    from jobs.questions import open_lake
     from jobs.single import printer
-    from media.sandbox import open_sandbox
-    from storage.lake import Lake
+    from schemas.errors import ConfigInvalid
 
-    opened = open_sandbox(cast("Literal['bubblewrap', 'process']", sandbox))
-    found = audit_lake(Lake(Path(lake), create=False), opened, sample=sample, seed=seed, note=printer(quiet=as_json))
+    asked = tuple(of or KINDS)
+    unknown = [name for name in asked if name not in KINDS]
+    if unknown:
+        raise ConfigInvalid("audit_of", f"there is no {unknown[0]!r} to audit", f"one of {', '.join(KINDS)}")
+    found = run(
+        open_lake(lake),
+        of=cast("tuple[Kind, ...]", asked),
+        sample=sample,
+        seed=seed,
+        sandbox=cast("Literal['bubblewrap', 'process']", sandbox),
+        record=record,
+        note=printer(quiet=as_json),
+    )
     if as_json:
         print_json(found.as_json())
     else:
