@@ -49,7 +49,7 @@ test-hostile: setup ## sandbox, media and injection attacks; with WORKPRINT_COUN
 
 test-fault: setup ## kills, full disks, failing writes, at the sizes of the targets; writes RELIABILITY.md
 	mkdir -p build && rm -f build/faults.jsonl
-	$(PY) -m pytest -q tests/fault tests/cluster tests/storage/test_frozen.py --figures build/faults.jsonl; status=$$?; \
+	$(PY) -m pytest -q tests/fault tests/cluster tests/storage/test_frozen.py tests/replay/test_frozen_runs.py --figures build/faults.jsonl; status=$$?; \
 	  $(PY) -m tests.fault.report build/faults.jsonl && exit $$status
 
 test-cluster: setup ## a real Postgres, an S3 server, several Ray nodes, `ray job submit`, Delta and DuckLake, and the oldest DuckDB

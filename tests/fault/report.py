@@ -27,7 +27,10 @@ TESTS = {
     "R11": ("poison: crash, hang, memory, garbage, no output", "5 in 200: 195 done, 5 quarantined with 5 codes, at most 3 attempts"),
     "R12": ("one key committed twice at once", "50 races, 1 commit each; second upkeep refused in under 1 s"),
     "R13": ("random operations and faults beside a dict", "200 runs of 50 steps, 0 divergences"),
-    "R14": ("frozen lakes of every schema version", "all open with equal digests"),
+    "R14": (
+        "frozen lakes and recorded runs of every schema version",
+        "all open with equal digests; 20 recorded runs come to the same verdicts",
+    ),
     "R15": ("flipped bits, missing and orphan files", "200 of 200 flips and all files named, 0 silent repairs"),
     "R16": ("SIGKILL during garbage collection", "100 kills, 0 referenced objects removed"),
     "R17": ("a clock that jumps", "0 changed digests, order by version"),
