@@ -1,10 +1,10 @@
 """Precision and recall of the embedded judge over spotlight renders, against faults put into real graphics.
 
-    python -m bench.judge [--height 720 180] [--texts short long] [--json FILE]
+    python -m bench.judge [--height 360 1080] [--texts short long] [--json FILE]
 
 Every template of the pack is filled with short and long texts and rendered by the production tool; each healthy graphic and each spoiled
 one (other words, almost no contrast, enlarged, one colour) is judged as an inspection judges it. A graphic counts as flagged when the
-checks report an error. Prints Markdown tables: flags against truth, and which code each fault was taken for.
+checks report an error. Prints Markdown tables: flags against truth, which code each fault was taken for, and what other limits would give.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from media.sandbox import open_sandbox
 from repair.checks.spotlight import look, spotlight_findings
 from repair.fault_kinds import KINDS
+from repair.limits import LIMITS
 from repair.measurements import Measurements
 from repair.spoil import SPOILERS
 from replay.build_engines import build_engines
@@ -36,6 +37,14 @@ FAULTS = ("decoration_wrong_text", "decoration_low_contrast", "decoration_overfl
 WORDS = "Energy is never lost and a pendulum keeps the time whatever its mass because gravity pulls all things alike".split()
 FIGURES = ("42 %", "1455", "3.6 m", "1998", "75 %", "12 h")
 SHOT = "s001"
+
+SWEEP: dict[str, tuple[float, ...]] = {
+    "text_wrong": (0.4, 0.5, 0.6, 0.7, 0.8),
+    "contrast_min": (2.0, 3.0, 4.5),
+    "edge_share": (0.0, 0.008, 0.02),
+    "blank_share": (0.98, 0.997, 0.9999),
+}
+"""Other limits that every graphic is judged by as well, one at a time."""
 
 
 def text_for(form: str, limit: int, number: int, long: bool) -> str:
@@ -126,7 +135,17 @@ def judged(height: int, texts: tuple[str, ...] = ("short", "long")) -> list[dict
                     graphic = seen.shots[SHOT].decoration
                     score = look(graphic, env(), memory).score if graphic is not None else 0.0
                     codes = [f.code.value for f in found]
-                    out.append({"height": height, "template": name, "long": long, "fault": fault, "codes": codes, "score": score})
+                    under = {
+                        f"{name} {value:g}": any(
+                            f.severity == "error"
+                            for f in spotlight_findings(seen, [SHOT], env(), memory, LIMITS.model_copy(update={name: value}))
+                        )
+                        for name, values in SWEEP.items()
+                        for value in values
+                    }
+                    out.append(
+                        {"height": height, "template": name, "long": long, "fault": fault, "codes": codes, "score": score, "under": under}
+                    )
     return out
 
 
@@ -152,13 +171,23 @@ def table(rows: list[dict[str, Any]]) -> str:
             said = ", ".join(f"{c} {n}" for c, n in codes) or "-"
             score = sum(r["score"] for r in own) / max(1, len(own))
             lines.append(f"| {height} | {fault or 'none'} | {len(own)} | {share:.3f} | {said} | {score:.2f} |")
+    lines += ["", "| height | limit | precision | recall |", "| --- | --- | --- | --- |"]
+    for height in sorted({r["height"] for r in rows}):
+        own = [r for r in rows if r["height"] == height]
+        for name, values in SWEEP.items():
+            for value in values:
+                flagged = [r for r in own if r["under"][f"{name} {value:g}"]]
+                hit = [r for r in flagged if r["fault"]]
+                precision, recall = len(hit) / max(1, len(flagged)), len(hit) / max(1, sum(bool(r["fault"]) for r in own))
+                mark = " (in force)" if value == getattr(LIMITS, name) else ""
+                lines.append(f"| {height} | {name} {value:g}{mark} | {precision:.3f} | {recall:.3f} |")
     return "\n".join(lines)
 
 
 def main() -> None:
     """Run the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--height", type=int, nargs="+", default=[720, 180])
+    parser.add_argument("--height", type=int, nargs="+", default=[360, 1080])
     parser.add_argument("--texts", choices=("short", "long"), nargs="+", default=["short", "long"])
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()

@@ -247,8 +247,14 @@ def _committed(lake: Lake, sha: Sha256, one: Opened, done: Injected, asked: Faul
     return Report(done.trajectory, base, done.kept_calls, outcomes(done.trajectory, final, done.broken_down))
 
 
-def inject_into_storyboard(storyboard: Path, out: Path | None, faults: FaultConfig, config_name: str | None, *, quiet: bool) -> Report:
-    """Produce the film of a storyboard with faults of every level drawn; the settings of the run lie beside the film.
+def inject_into_storyboard(
+    storyboard: Path, out: Path | None, source: Path | None, faults: FaultConfig, config_name: str | None, *, quiet: bool
+) -> Report:
+    """Produce the film of a storyboard with faults of every level drawn. The causes are in the calls of its trajectory.json; the settings
+    of the run lie beside it.
+
+    Args:
+        source: the video, if it is not where the storyboard says.
 
     Raises:
         ConfigInvalid: no folder was named, or as ``jobs.single.replay_one``.
@@ -262,6 +268,6 @@ def inject_into_storyboard(storyboard: Path, out: Path | None, faults: FaultConf
     out.mkdir(parents=True, exist_ok=True)
     settings = out / "settings.yaml"
     settings.write_text(yaml.safe_dump(config.model_dump(mode="json")), "utf-8")
-    done = replay_one(storyboard, out, None, str(settings), None, quiet=quiet).trajectory
+    done = replay_one(storyboard, out, source, str(settings), None, quiet=quiet).trajectory
     final = SnapshotStore(ArtifactStore(out / STORE)).load(done.last_snapshot)
     return Report(done, None, 0, outcomes(done, final))

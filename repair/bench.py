@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from repair.checks.assets import is_damaged, sound_copy
 from repair.findings import FILM
 from repair.inspect import product_quality
 from repair.mending import Job, excluded, remix_job, render_job, working_state
@@ -66,6 +67,11 @@ class Bench:
             candidate = apply(self.state, own)
             old, had = product_quality(self.state, subject, product, self.env)
             new, has = product_quality(candidate, subject, product, self.env)
+            if job.mend is MendCode.RERETRIEVE and is_damaged(self.state, subject):
+                whole = [shot_change(subject, "asset", sound_copy(self.state, subject))]
+                kept = product_quality(apply(self.state, whole), subject, product, self.env)
+                if kept[0] >= new:
+                    own, candidate, (new, has) = whole, apply(self.state, whole), kept
             asked = codes.get(subject, set())
             elsewhere = all(TAXONOMY[c].product is not product for c in asked)
             no_worse = new == old and not has - had and (elsewhere or not asked & has) and _differs(self.state, candidate, subject)

@@ -70,7 +70,7 @@ _KINDS = (
     ),
     FaultKind(
         "query_repeated", "execution", "the shot's clip is searched for with the query of the shot before it", Product.ASSET, "asset",
-        (Code.PLAN_REPETITION, Code.ASSET_MISMATCH, Code.ASSET_TOO_SHORT),
+        (Code.PLAN_REPETITION, Code.ASSET_MISMATCH, Code.ASSET_TOO_SHORT, Code.ASSET_REPEATED),
     ),
     FaultKind(
         "decoration_wrong_text", "execution", "the graphic is rendered with other words and figures than its slots", Product.DECORATION,

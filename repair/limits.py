@@ -31,6 +31,8 @@ class InspectionLimits(Frozen):
     )
     rate_factor: float = Field(default=1.45, description="a track spoken this much faster than the film's median lacks words")
     rate_min_units: int = Field(default=18, description="shorter texts have no reliable rate, speech units (see repair.checks.sound)")
+    rate_least_units: int = Field(default=8, description="... and those below this have none at all, speech units")
+    rate_short_factor: float = Field(default=1.9, description="as rate_factor, for texts between the two")
     rate_max: float = Field(default=26.0, description="faster than anyone speaks, speech units a second; used when a film has few tracks")
     end_level_db: float = Field(default=-20.0, description="level of the last 40 ms against the whole; speech ends far below, dB")
     rate_peers: int = Field(default=3, description="tracks needed for a median")

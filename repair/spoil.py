@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from media.ffmpeg import house_audio, house_video, run_ffmpeg
-from repair.checks.assets import free_clips
+from repair.checks.assets import alternatives, free_clips
 from repair.checks.plan import covered_us, slot_us
 from repair.findings import FILM
 from repair.limits import LIMITS
@@ -227,7 +227,7 @@ def _query_of_neighbour(state: ProductionState, subject: str, env: ToolEnv) -> S
     order, own = state.film.shot_order, state.shots[subject].asset
     before = state.shots[order[order.index(subject) - 1]]
     query = before.asset.query if before.asset is not None else before.planned.visual_query
-    free = [c for c in free_clips(state, subject) if own is not None and c.clip_id != own.clip_id]
+    free = [c for c in free_clips(state, subject) if own is not None and c.clip_id != own.clip_id] or alternatives(state, subject)
     planned = state.shots[subject].planned.visual_query
     if own is None or not free or " ".join(query.casefold().split()) == " ".join(planned.casefold().split()):
         return None

@@ -57,7 +57,7 @@ MEANING: dict[MendCode, str] = {
     MendCode.RENARRATE: "speak the shot's text again",
     MendCode.RERENDER: "render the shot again from the same clip, graphic and length",
     MendCode.REFILL_SLOTS: "fill the shot's template again and render the graphic",
-    MendCode.RERETRIEVE: "exclude the shot's clip (not if its copy was damaged), and if it was too short all that are, and choose anew",
+    MendCode.RERETRIEVE: "exclude the shot's clip, if it was too short all that are, and choose another; or take a damaged one anew",
     MendCode.NEW_MUSIC: "choose the background track again",
     MendCode.RETIME: "set the planned length to what the narration needs",
     MendCode.REPLAN: "give every stretch of the script to exactly one shot again; shots whose text changes are spoken again",
@@ -135,7 +135,8 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         ),
         DefectSpec(
             code.NARRATION_TRUNCATED, p.NARRATION, "shot",
-            f"the track speaks its text {at.rate_factor:g} times faster than the film's median, or faster than {at.rate_max:g} units a "
+            f"the track speaks its text {at.rate_factor:g} times faster than the film's median ({at.rate_short_factor:g} times for a short "
+            f"text), or faster than {at.rate_max:g} units a "
             f"second, or breaks off above {at.end_level_db:g} dB of its own level, or is over {at.duration_tolerance_us // ms} ms shorter "
             "than its record says",
             "error", (p.NARRATION, p.TIMELINE, *picture), (mend.RENARRATE,), False,

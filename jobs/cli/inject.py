@@ -26,6 +26,7 @@ def inject(
     ] = None,
     lake: LakeOption = DEFAULT_LAKE,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for the film of a storyboard.", metavar="DIR")] = None,
+    source: Annotated[Path | None, typer.Option(help="The storyboard's video, if it is not where the storyboard says.")] = None,
     kinds: Annotated[str | None, typer.Option(help="Kinds of faults, with commas between; all by default. See docs/repair.md.")] = None,
     count: Annotated[int, typer.Option(min=1, max=16, help="Faults of one run.")] = 3,
     runs: Annotated[int, typer.Option(min=1, max=10_000, help="New runs of every stored one, each with the next seed.")] = 1,
@@ -57,7 +58,7 @@ def inject(
 
     faults = fault_config(tuple(k for k in (kinds or "").split(",") if k), count, seed)
     if target is not None and target.endswith(".json"):
-        reports = [inject_into_storyboard(Path(target), out, faults, config, quiet=as_json)]
+        reports = [inject_into_storyboard(Path(target), out, source, faults, config, quiet=as_json)]
     else:
         reports = inject_into_lake(lake, target, faults, runs, config, printer(as_json))
     if as_json:

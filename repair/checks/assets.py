@@ -13,7 +13,7 @@ from replay.ranking import Evidence, rank_clips
 from replay.tool import ToolEnv
 from replay.tools.retrieve_visuals import pictures
 from schemas.artifact import ArtifactRef
-from schemas.state import PoolClip, ProductionState
+from schemas.state import AssetChoice, PoolClip, ProductionState
 from schemas.verdict import DefectCode
 
 
@@ -52,6 +52,13 @@ def is_damaged(state: ProductionState, shot_id: str) -> bool:
     """The shot's clip is one of the pool by name, and its bytes are not the pool's: the pool still holds a sound copy."""
     asset = state.shots[shot_id].asset
     return asset is not None and any(c.clip_id == asset.clip_id and c.ref.sha256 != asset.ref.sha256 for c in state.film.task.pool)
+
+
+def sound_copy(state: ProductionState, shot_id: str) -> AssetChoice | None:
+    """The shot's clip with the bytes that the pool holds of it; None for a shot without one."""
+    asset = state.shots[shot_id].asset
+    own = next((c for c in state.film.task.pool if asset is not None and c.clip_id == asset.clip_id), None)
+    return asset if asset is None or own is None else asset.model_copy(update={"ref": own.ref})
 
 
 def free_clips(state: ProductionState, shot_id: str) -> list[PoolClip]:

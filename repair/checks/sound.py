@@ -137,14 +137,18 @@ def _cut_off(
     track = state.shots[sid].narration
     if track is None:
         return
-    rate = rates.get(sid)
+    units = speech_units(state.shots[sid].planned.text)
+    rate, factor = rates.get(sid), limits.rate_factor
+    if rate is None and units >= limits.rate_least_units:
+        rate, factor = speech_rate(state, sid, env, measured), limits.rate_short_factor
     peers = [r for other, r in rates.items() if other != sid]
     usual = median(peers) if len(peers) >= limits.rate_peers else None
-    limit = min(limits.rate_max, usual * limits.rate_factor) if usual else limits.rate_max
+    most = limits.rate_max * factor / limits.rate_factor
+    limit = min(most, usual * factor) if usual else most
     end = round(measured.track_end(track.ref, env).level_db, 1)
     more = {
         **context,
-        "units": speech_units(state.shots[sid].planned.text),
+        "units": units,
         "rate": None if rate is None else round(rate, 1),
         "usual_rate": None if usual is None else round(usual, 1),
         "end_level_db": end,

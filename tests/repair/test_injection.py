@@ -90,6 +90,36 @@ def test_causes_are_rows_and_link_to_their_repairs(stored: Stored, injected: lis
 
 
 @pytest.mark.slow
+def test_refusals_are_links_too(stored: Stored, injected: list[dict[str, Any]]) -> None:
+    rows = ask(
+        stored,
+        """select f.kind, r.code, r.answered, r.call_index, r.call_verified, r.calls_spent, r.quality_before, r.quality_after,
+           r.state_before <> r.state_after changed
+           from recoveries r join faults f on f.trajectory_id = r.trajectory_id and f.fault_id = r.injected_fault""",
+    )
+    assert len(rows) >= 2
+    for row in rows:
+        assert (row["kind"], row["code"], row["answered"], row["changed"]) == ("missing_argument", "missing_argument", "corrected", True)
+        assert row["call_index"] < row["call_verified"]
+        assert row["calls_spent"] >= 1
+        assert row["quality_before"] < row["quality_after"] <= 1
+    (links,) = ask(stored, "select (select count(*) from blockers) blockers, (select count(*) from recoveries) links")
+    assert links["blockers"] == links["links"]
+
+
+@pytest.mark.slow
+def test_what_a_mend_costs_is_summed_up(stored: Stored, injected: list[dict[str, Any]]) -> None:
+    costs = {(r["mend"], r["code"]): r for r in ask(stored, "from mends")}
+    assert {m for m, _ in costs} >= {"remix", "renarrate", "rerender", "retime"}
+    assert all(r["seconds"] > 0 and r["calls"] >= 1 for (m, _), r in costs.items() if m != "accept")
+    assert costs["renarrate", "narration_loudness"]["artifacts"] >= 1
+    for report in injected:
+        rows = ask(stored, "select call_index i, wall_us from timings where trajectory_id = :id", id=report["trajectory_id"])
+        assert {r["i"] for r in rows if r["wall_us"] is None} == set(range(report["kept_calls"]))
+        assert len(rows) == report["calls"]
+
+
+@pytest.mark.slow
 def test_the_queries_of_the_docs_answer(stored: Stored, injected: list[dict[str, Any]]) -> None:
     page = (ROOT / "docs" / "repair.md").read_text("utf-8")
     mends, refusals = (part.split("```")[0].strip() for part in page.split("```sql")[1:])
@@ -97,8 +127,8 @@ def test_the_queries_of_the_docs_answer(stored: Stored, injected: list[dict[str,
     assert {r["kind"] for r in rows} >= {"render_black", "narration_silent", "delivery_shifted", "timeline_slot_short"}
     assert all(r["calls_spent"] >= 2 and r["score_after"] > r["score_before"] for r in rows if r["mend"] != "accept")
     answered = ask(stored, refusals)
-    assert {r["code"] for r in answered} >= {"missing_argument"}
-    assert all(r["answered_by"] > r["failing_call"] for r in answered)
+    assert {(r["code"], r["answered"]) for r in answered} >= {("missing_argument", "corrected")}
+    assert all(r["calls"] >= 1 and r["gained"] > 0 for r in answered)
 
 
 @pytest.mark.slow

@@ -71,12 +71,16 @@ def test_spans_are_set_so_that_the_script_is_carried_once(plans: tuple[PlannedSh
     assert script_gaps(state.model_copy(update={"shots": mended})) == (0, 0)
 
 
-def test_neighbours_with_one_query_are_a_repetition() -> None:
+@pytest.mark.parametrize(
+    ("planned_query", "severity"),
+    [(QUERIES[0], "warning"), ("", "warning"), (QUERIES[1], "error")],  # with a query of its own the shot was searched for wrongly
+)
+def test_neighbours_with_one_query_are_a_repetition(planned_query: str, severity: str) -> None:
     clips = tuple(clip(invented(f"c{i}"), QUERIES[0]) for i in range(3))
-    state = film(clips=clips)
+    state = film(clips=clips, plans=[planned(0), planned(1, visual_query=planned_query), planned(2)])
     same = state.shots["s002"].asset.model_copy(update={"query": "Pendulum  in a LECTURE hall"})  # type: ignore[union-attr]
     shots = {**state.shots, "s002": state.shots["s002"].model_copy(update={"asset": same})}
-    assert codes(state.model_copy(update={"shots": shots})) == [("s002", Code.PLAN_REPETITION, "warning")]
+    assert codes(state.model_copy(update={"shots": shots})) == [("s002", Code.PLAN_REPETITION, severity)]
 
 
 @pytest.mark.parametrize(

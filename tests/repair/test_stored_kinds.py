@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from jobs.cli import app
@@ -168,6 +169,27 @@ def test_complete_successes_say_who_had_a_part_in_them(stored: Stored, sandbox: 
     for make, provenance in ((chat, "student"), (mixed, "teacher_assisted")):
         (row,) = run(stored, "rft", make(stored, sandbox).trajectory_id, "--config", str(settings))
         assert (row["failure_call"], row["provenance"], row["replayed"], row["failed_checks"]) == (None, provenance, True, [])
+
+
+@pytest.mark.slow
+def test_a_bare_storyboard_is_produced_with_faults_in_it(stored: Stored, tmp_path: Path) -> None:
+    """There is no stored run to take up: the causes are in the calls of the one that is made."""
+    (tmp_path / "storyboard.json").write_bytes(stored.board.canonical())
+    settings = tmp_path / "config.yaml"
+    settings.write_text(yaml.safe_dump(config(stored.music).model_dump(mode="json")))
+    where = ("-o", str(tmp_path / "film"), "--source", str(stored.source), "--config", str(settings))
+    what = ("--kinds", "narration_silent,broken_reference", "--count", "2", "--json")
+    result = CliRunner().invoke(app, ["inject", str(tmp_path / "storyboard.json"), *where, *what])
+    assert result.exit_code == 0, result.output
+    (report,) = json.loads(result.stdout)
+    assert {(f["kind"], f["level"], f["recovered"]) for f in report["faults"]} == {
+        ("narration_silent", "execution", True),
+        ("broken_reference", "plan", True),
+    }
+    made = json.loads((tmp_path / "film" / "trajectory.json").read_text())
+    assert {f["kind"] for c in made["calls"] for f in c["faults"]} == {"narration_silent"}
+    assert sum("injected fault" in c["output"]["reason"] for c in made["calls"]) == 1
+    assert (tmp_path / "film" / "video.mp4").is_file()
 
 
 def test_a_run_that_no_fault_can_strike_is_left_out(stored: Stored, sandbox: Sandbox) -> None:

@@ -27,6 +27,11 @@ def test_mends_are_cheapest_first_and_touch_only_what_is_tainted(code: DefectCod
         assert product is None or product in spec.taints or product in upstream
 
 
+def test_mixing_again_comes_before_rendering_again_and_that_before_planning_again() -> None:
+    order = ["remix", "renarrate", "rerender", "refill_slots", "reretrieve", "new_music", "retime", "replan", "accept"]
+    assert [m.value for m in MEND_ORDER] == order
+
+
 @pytest.mark.parametrize("code", list(DefectCode))
 def test_every_code_has_a_mend_or_a_remedy(code: DefectCode) -> None:
     spec = TAXONOMY[code]
