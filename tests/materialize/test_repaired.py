@@ -51,7 +51,7 @@ def lake(**change: Any) -> duckdb.DuckDBPyConnection:
     con.execute(
         "create table trajectories as select * from (values (?, 'delivered'), (?, 'incomplete')) t(trajectory_id, outcome)",
         [TEACHER, STUDENT],
-    )  # noqa: E501
+    )
     return con
 
 
