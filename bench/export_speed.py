@@ -1,4 +1,4 @@
-"""How long an export of 135,000 examples takes, and how much memory: ``python bench/export_speed.py [EXAMPLES] [CONSUMER]``.
+"""How long an export of 135,000 examples takes, and how much memory: ``python -m bench.export_speed [EXAMPLES] [CONSUMER]``.
 
 Examples are synthetic (36 a project; 9 KB of prompt and, every second one, 6 KB of tool schemas), in 15 Parquet files as a lake has
 after compaction. Prints one line of JSON.

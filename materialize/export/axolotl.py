@@ -7,22 +7,32 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import yaml
 
 from materialize.export.conversation import Conversation
 from materialize.export.json_lines import LinesConsumer
 from materialize.export.openai_jsonl import said
 from materialize.export.tables import TABLES
+from materialize.export.texts import BadText
 
 _LOADING = """`axolotl.yaml` in this folder holds the `datasets` part of a configuration; set its `path` to where the folder lies and add
-your model. Only assistant turns are trained, and there is one in each row. Axolotl removes arguments that are null; tools
-of this project take none.
+your model. Only assistant turns are trained, and there is one in each row. Axolotl removes arguments that are null; rows
+with one are bad rows here, and tools of this project take none.
 """
 
 
 def _line(item: Conversation) -> dict[str, Any]:
+    if any(_has_null(orjson.loads(call.arguments)) for call in item.calls):
+        raise BadText("null_argument", "Axolotl takes arguments that are null away")
     messages = [{"role": role, "content": content} for role, content in item.prompt]
     return {"messages": [*messages, said(item)], "tools": f"[{','.join(item.tools)}]" if item.tools else "[]"}
+
+
+def _has_null(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_has_null(v) for v in value.values())
+    return value is None or (isinstance(value, list) and any(_has_null(v) for v in value))
 
 
 def _config(files: dict[str, list[str]]) -> dict[str, bytes]:
