@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 
 from materialize.config import MaterializeConfig
+from schemas.contract import shown_schema
 from schemas.errors import EngineMissing
 
 THINKING_OFF: dict[str, Any] = {"enable_thinking": False}
@@ -95,7 +96,7 @@ class TokenCounter:
         if completion is not None:
             chat.append(_with_objects(completion))
         text = self._tokenizer.apply_chat_template(
-            chat, tools=[dict(t) for t in tools] or None, tokenize=False, add_generation_prompt=completion is None, **THINKING_OFF
+            chat, tools=[shown_schema(t) for t in tools] or None, tokenize=False, add_generation_prompt=completion is None, **THINKING_OFF
         )
         return str(text)
 

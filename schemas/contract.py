@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -91,6 +92,26 @@ class ToolContract(Frozen):
                 },
             },
         }
+
+
+def shown_schema(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """An OpenAI function schema with its keys in the order in which chat templates show them, and without an empty ``required``.
+
+    Templates print the schema as it comes, so the order of keys is part of a prompt. This is the order that trainers give to schemas
+    which they make of Python functions (``transformers.utils.get_json_schema``); models in use, training sets and environments all get
+    it, so that a policy reads the same text everywhere.
+    """
+    function = tool["function"]
+    parameters = {k: v for k, v in function.get("parameters", {}).items() if k != "required" or v}
+    if "properties" in parameters:
+        properties = parameters["properties"]
+        parameters["properties"] = {n: _ordered(properties[n], ("type", "enum", "description")) for n in sorted(properties)}
+    shown = {**function, "parameters": _ordered(parameters, ("type", "properties", "required"))} if parameters else function
+    return _ordered({**tool, "function": _ordered(shown, ("name", "description", "parameters"))}, ("type", "function"))
+
+
+def _ordered(value: Mapping[str, Any], first: tuple[str, ...]) -> dict[str, Any]:
+    return {k: value[k] for k in first if k in value} | {k: value[k] for k in sorted(value) if k not in first}
 
 
 class ContentRequest(Frozen):

@@ -16,7 +16,7 @@ from pydantic import Field
 from materialize.recorded import RecordedRuns
 from materialize.rollout import Rollout
 from schemas.canonical import canonical_text
-from schemas.contract import Role
+from schemas.contract import Role, shown_schema
 from schemas.errors import ConfigInvalid, EngineMissing
 
 NAME = "workprint"
@@ -76,7 +76,10 @@ def _classes(runs: RecordedRuns, server: Any) -> tuple[Any, Any, Any]:
             self._rollout, self._state = rollout, server.State(episode_id=episode_id, step_count=0, **row)
             shown = context.visible()
             return WorkprintObservation(
-                role=context.role.value, messages=shown["messages"], tools=shown["tools"], text=context.messages[-1].content
+                role=context.role.value,
+                messages=shown["messages"],
+                tools=[shown_schema(tool) for tool in shown["tools"]],
+                text=context.messages[-1].content,
             )
 
         def step(self, action: WorkprintAction, timeout_s: float | None = None, **_: Any) -> WorkprintObservation:

@@ -89,14 +89,13 @@ def _method(contract: ToolContract) -> Callable[..., str]:
     def method(self: TrlEnvironment, **arguments: Any) -> str:
         return self._rollout.call(contract.name, arguments)
 
-    ordered = [a for a in args if a.required] + [a for a in args if not a.required]
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = [own, *(_parameter(a) for a in ordered)]
+    parameters = [own, *(_parameter(a) for a in args)]
     method.__name__ = contract.name
     method.__qualname__ = f"WorkprintEnvironment.{contract.name}"
-    method.__doc__ = _doc(contract, ordered)
+    method.__doc__ = _doc(contract, args)
     method.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions take one; typeshed does not know
-    method.__annotations__ = {a.name: _TYPES[a.type] for a in ordered}
+    method.__annotations__ = {a.name: _TYPES[a.type] for a in args}
     return method
 
 

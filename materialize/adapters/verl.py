@@ -24,7 +24,7 @@ from uuid import uuid4
 
 from materialize.recorded import LakeRuns, RecordedRuns
 from materialize.rollout import Rollout
-from schemas.contract import Role
+from schemas.contract import Role, shown_schema
 from schemas.errors import EngineMissing
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ def _loop_class() -> Any:
             context = await _aside(partial(rollout.reset, row, calls=self._calls))
             shown = context.visible()
             messages: list[dict[str, Any]] = list(shown["messages"])
-            tools = list(shown["tools"]) or None
+            tools = [shown_schema(tool) for tool in shown["tools"]] or None
             known = [schemas.OpenAIFunctionToolSchema.model_validate(tool) for tool in tools or ()]
             if self._parser.stop_token_ids and tools:
                 sampling = {**sampling, "stop_token_ids": [*(sampling.get("stop_token_ids") or ()), *self._parser.stop_token_ids]}

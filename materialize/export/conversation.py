@@ -13,6 +13,7 @@ import orjson
 
 from materialize.export.texts import BadText, check_text, escape_control, read_json, refuse_control
 from schemas.canonical import canonical_text
+from schemas.contract import shown_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +120,14 @@ def prompt_of(text: str) -> tuple[tuple[tuple[str, str], ...], bool]:
 
 @lru_cache(maxsize=64)
 def tools_of(text: str) -> tuple[str, ...]:
-    """Exact JSON text of each tool schema.
+    """JSON text of each tool schema, in the form in which every policy is shown it (:func:`schemas.contract.shown_schema`).
 
     Raises:
         BadText: they hold control tokens or are no JSON.
     """
     tools = read_json(text, "the tool schemas")
     refuse_control(text, "the tool schemas")
-    return tuple(orjson.dumps(tool).decode() for tool in tools)
+    return tuple(orjson.dumps(shown_schema(tool)).decode() for tool in tools)
 
 
 def _unescaped(arguments: str) -> str:

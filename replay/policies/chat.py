@@ -16,7 +16,7 @@ from replay.chat.model import ChatModel, ChatRequest
 from replay.chat.text_tools import with_tools
 from schemas.artifact import ArtifactKind
 from schemas.canonical import Sha256
-from schemas.contract import Role
+from schemas.contract import Role, shown_schema
 from schemas.trajectory import Provenance, RoleContext, RoleOutput
 from storage.artifacts import ArtifactStore
 
@@ -73,11 +73,12 @@ class ChatPolicy:
         if pictures:
             messages[-1]["content"] = [{"type": "text", "text": messages[-1]["content"]}, *map(self._picture, pictures)]
         form = self._model.config.tool_form
-        if context.tools and form != "native":
-            return ChatRequest(with_tools(messages, context.tools, form), turn=self._turn(context))
+        tools = [shown_schema(tool) for tool in context.tools]
+        if tools and form != "native":
+            return ChatRequest(with_tools(messages, tools, form), turn=self._turn(context))
         schema = None if context.request is None else context.request.content_schema
         name = "content" if context.request is None else context.request.kind
-        return ChatRequest(messages, context.tools, schema, name, self._turn(context))
+        return ChatRequest(messages, tools, schema, name, self._turn(context))
 
     def _turn(self, context: RoleContext) -> int:
         return self.seed * CALLS_APART + context.call_index

@@ -48,7 +48,7 @@ TOOLS = [
         "function": {
             "name": name,
             "description": f"The tool {name}.",
-            "parameters": {"type": "object", "properties": {"shots": {"type": "string", "description": "Which shots."}}, "required": []},
+            "parameters": {"type": "object", "properties": {"shots": {"type": "string", "description": "Which shots."}}},
         },
     }
     for name in ("retrieve_visuals", "segment_article", "stitch_video")

@@ -18,7 +18,7 @@ from replay.policies.mixed import MixedPolicy, teacher_share, teacher_turn
 from replay.policies.scripted import ScriptedPolicy
 from replay.runtime import Runtime
 from schemas.canonical import digest_of
-from schemas.contract import Role
+from schemas.contract import Role, shown_schema
 from schemas.errors import EndpointFailed
 from schemas.reply import ModelReply
 from schemas.trajectory import Outcome, Provenance, Trajectory
@@ -78,7 +78,8 @@ def test_a_model_is_sent_the_context_that_is_recorded_and_nothing_else(folder: P
         run = runtime(folder)
         trajectory = run_episode(run, ChatPolicy(model(server, json_form="none"), run.suite.store))
     kept = [run.suite.store.read_json(c.context_sha256) for c in trajectory.calls]
-    assert [{"messages": r["messages"], "tools": r.get("tools", [])} for r in server.requests] == kept
+    shown = [{**k, "tools": [shown_schema(t) for t in k["tools"]]} for k in kept]
+    assert [{"messages": r["messages"], "tools": r.get("tools", [])} for r in server.requests] == shown
 
 
 def test_the_whole_reply_is_kept_beside_each_call(folder: Path, recording: Trajectory) -> None:
