@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +115,37 @@ def test_an_mcp_client_finishes_the_film_from_a_snapshot(room: Room, tmp_path: P
     assert {c.output.provenance for c in recorded.calls[-len(calls) :]} == {Provenance.OUTSIDE}
     rows = room.ask("select trajectory_id, outcome from trajectories where policy = 'mcp'")
     assert rows == [{"trajectory_id": recorded.trajectory_id, "outcome": "delivered"}]
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-11-25"])
+def test_a_client_of_an_older_protocol_is_served_in_its_own(room: Room, tmp_path: Path, version: str) -> None:
+    pytest.importorskip("mcp", reason="the MCP SDK is not installed (pip install 'workprint[mcp]')")
+    start = tail(room.trajectory)[0].snapshot_before
+    options = ["--lake", str(room.lake), "--snapshot", start, "--config", str(room.config), "--record", str(tmp_path / "run.json")]
+    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "by hand", "version": "1"}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "stitch_video", "arguments": {}}},
+    ]
+    command = [str(Path(sys.executable).with_name("workprint")), "mcp", *options]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        answers = []
+        for message in messages:
+            server.stdin.write(json.dumps(message) + "\n")
+            server.stdin.flush()
+            if "id" in message:
+                answers.append(json.loads(server.stdout.readline()))
+        server.stdin.close()
+        assert server.wait(60) == 0
+    assert [a["id"] for a in answers] == [1, 2, 3]
+    assert answers[0]["result"]["protocolVersion"] == version
+    assert {t["name"] for t in answers[1]["result"]["tools"]} >= {"stitch_video", "give_content", "look"}
+    assert answers[2]["result"]["isError"] is True
+    assert "prerequisite_missing" in answers[2]["result"]["content"][0]["text"]
 
 
 def test_a_recording_of_another_harness_is_executed_again(room: Room, tmp_path: Path) -> None:
