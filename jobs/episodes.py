@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from jobs.config import WorkprintConfig
 from jobs.stages import Workshop, replay_settings, trajectory_done
+from materialize.environment import Bench
 from media.sandbox import open_sandbox
 from repair.links import link
 from repair.registry import full_registry
@@ -83,15 +83,19 @@ class Episode:
 
 @contextmanager
 def open_episode(shop: Workshop, start: Start, config_digest: Sha256, *, budget: int | None = None) -> Iterator[Episode]:
-    """A runtime at ``start``, with a scratch folder that lives as long as the block.
+    """The environment core (materialize.environment) at ``start``, open as long as the block.
 
     Raises:
         ConfigInvalid, SchemaMismatch, StorageFault: as :class:`replay.runtime.Runtime`.
     """
     shop.store.put_json(replay_settings(shop.config), ArtifactKind.OTHER)  # named by config_digest: an audit reads it back
-    with tempfile.TemporaryDirectory(prefix="workprint-") as scratch:
-        suite = Suite(shop.store, SnapshotStore(shop.store), shop.sandbox, shop.engines, shop.config.replay, Path(scratch))
-        yield Episode(Runtime(start.state, full_registry(), suite, budget=budget, history=start.history), config_digest)
+
+    def suite(folder: Path) -> Suite:
+        return Suite(shop.store, SnapshotStore(shop.store), shop.sandbox, shop.engines, shop.config.replay, folder)
+
+    with Bench(shop.store, suite, full_registry()).open() as environment:
+        environment.begin(start.state, start.history, budget=budget)
+        yield Episode(environment.runtime, config_digest)
 
 
 def storyboard_start(shop: Workshop, board: Storyboard, source: Path) -> Start:

@@ -96,6 +96,7 @@ class LakeRuns:
         self._lock = threading.Lock()
         self._benches: dict[tuple[Sha256, str], Bench] = {}
         self._built: dict[Sha256, Engines] = {}
+        self._located = lru_cache(maxsize=65536)(self._locate)
         self._runs = lru_cache(maxsize=64)(self._read_run)
         self._boards = lru_cache(maxsize=64)(self._read_board)
 
@@ -134,20 +135,12 @@ class LakeRuns:
         if "call_index" in given and "trajectory_sha256" in given:
             return self.run(str(given["trajectory_sha256"])), int(given["call_index"])
         if "call_index" in given and "trajectory_id" in given:
-            sql, value = "select trajectory_sha256, $2 from trajectories where trajectory_id = $1", str(given["trajectory_id"])
-            found = self.lake.query(sql, [value, int(given["call_index"])]).rows
-        elif "snapshot_id" in given:
-            value = str(given["snapshot_id"])
-            found = self.lake.query(
-                "select t.trajectory_sha256, s.first_call_index from snapshots s join trajectories t using (trajectory_id) "
-                "where s.snapshot_id = $1 and ($2 is null or trajectory_id = $2) order by t.trajectory_id limit 1",
-                [value, given.get("trajectory_id")],
-            ).rows
-        else:
-            raise ConfigInvalid("row", "a row has to name a recorded decision", ROW)
-        if not found:
-            raise ConfigInvalid("row", f"the lake has no {value!r}", ROW)
-        return self.run(str(found[0][0])), int(found[0][1])
+            sha, _ = self._located(str(given["trajectory_id"]), None)
+            return self.run(sha), int(given["call_index"])
+        if "snapshot_id" in given:
+            sha, index = self._located(given.get("trajectory_id"), str(given["snapshot_id"]))
+            return self.run(sha), index
+        raise ConfigInvalid("row", "a row has to name a recorded decision", ROW)
 
     def run(self, sha256: Sha256) -> Trajectory:
         """A recorded run; the last 64 are remembered.
@@ -223,6 +216,20 @@ class LakeRuns:
             make = self._engines or embedded_engines
             self._built[key] = make(settings, self._sandbox)
         return self._built[key]
+
+    def _locate(self, trajectory_id: str | None, snapshot_id: str | None) -> tuple[Sha256, int]:
+        """Digest of a run, and the first call made in a state."""
+        if snapshot_id is None:
+            found = self.lake.query("select trajectory_sha256, 0 from trajectories where trajectory_id = $1", [trajectory_id]).rows
+        else:
+            found = self.lake.query(
+                "select t.trajectory_sha256, s.first_call_index from snapshots s join trajectories t using (trajectory_id) "
+                "where s.snapshot_id = $1 and ($2 is null or trajectory_id = $2) order by t.trajectory_id limit 1",
+                [snapshot_id, trajectory_id],
+            ).rows
+        if not found:
+            raise ConfigInvalid("row", f"the lake has no {snapshot_id or trajectory_id!r}", ROW)
+        return str(found[0][0]), int(found[0][1])
 
     def _read_run(self, sha256: Sha256) -> Trajectory:
         return Trajectory.model_validate_json(self.lake.store.read(sha256))
