@@ -190,10 +190,17 @@ CLOSED = {"kind", "origin", "caption_source", "transition_in", "timing", "sha256
 """Words of closed sets and digests: they cannot hold a canary. A spotlight's kind reaches a context only through a plan."""
 
 
+VIDEO = {
+    "index": 0, "codec": "c", "pix_fmt": "p", "coded_width": 16, "coded_height": 10, "rotation": 0, "sar_num": 1, "sar_den": 1,
+    "display_width": 16, "display_height": 10, "rate": {"num": 30, "den": 1}, "is_vfr": False, "start_us": 0, "duration_us": 1, "frames": 1,
+}  # fmt: skip
+
+
 def planted(value: Any, path: str, planted_at: list[str]) -> Any:
     """A storyboard's JSON with a canary of its own in every free text that no policy may see before it was authored."""
     if isinstance(value, dict):
-        return {k: v if k in SHOWN | CLOSED else planted(v, f"{path}.{k}", planted_at) for k, v in value.items()}
+        kept = CLOSED if ".evidence" in path else SHOWN | CLOSED  # text on screen is evidence, the narration's text is the task's
+        return {k: v if k in kept else planted(v, f"{path}.{k}", planted_at) for k, v in value.items()}
     if isinstance(value, list):
         return [planted(v, f"{path}.{i}", planted_at) for i, v in enumerate(value)]
     if isinstance(value, str):
@@ -202,8 +209,28 @@ def planted(value: Any, path: str, planted_at: list[str]) -> Any:
     return value
 
 
+def free_texts(schema: dict[str, Any]) -> set[str]:
+    """Names of all fields of a JSON schema that hold free text."""
+    found: set[str] = set()
+
+    def walk(part: dict[str, Any], name: str, seen: frozenset[str]) -> None:
+        reference = part.get("$ref", "").rpartition("/")[2]
+        if reference and reference not in seen:
+            walk(schema["$defs"][reference], name, seen | {reference})
+        if part.get("type") == "string" and not {"enum", "const"} & part.keys():
+            found.add(name)
+        for inner in [*part.get("anyOf", ()), *part.get("prefixItems", ()), part.get("items"), part.get("additionalProperties")]:
+            if isinstance(inner, dict):
+                walk(inner, name, seen)
+        for inner_name, inner in part.get("properties", {}).items():
+            walk(inner, inner_name, seen)
+
+    walk(schema, "", frozenset())
+    return found
+
+
 def test_a_canary_in_every_oracle_text_is_never_seen_before_it_was_authored(tmp_path: Path) -> None:
-    """Walks the storyboard's own schema, so that a field added later is watched without anybody thinking of it."""
+    """Walks the storyboard's own schema, so that a text field added later has to be planted here, or named as shown."""
     at: list[str] = []
     filled = storyboard(8).model_dump(mode="json")
     filled["source"] |= {"source_url": "u", "subtitles": "s", "script": None}
@@ -211,8 +238,14 @@ def test_a_canary_in_every_oracle_text_is_never_seen_before_it_was_authored(tmp_
         shot["constraints"] = ["c"]
         shot["evidence"] |= {"text": [{"text": "on screen", "x": 0, "y": 0, "width": 1, "height": 1, "confidence": 1.0}]}
         shot["evidence"]["burned_captions"] = ["b"]
+    for sentence in filled["sentences"]:
+        sentence["flags"] = ["f"]
+    filled["media"] |= {"video": VIDEO, "ignored_streams": ["i"]}
     board = Storyboard.model_validate(planted(filled, "", at))
-    assert {p.rpartition(".")[2] for p in at} >= {"communicates", "visual_query", "caption", "value", "label", "uri", "source_url"}
+    names = {part for p in at for part in p.split(".")}
+    assert free_texts(Storyboard.model_json_schema()) - SHOWN - CLOSED <= names
+    assert {"communicates", "visual_query", "caption", "value", "label", "uri", "evidence"} <= names
+    assert [p for p in at if ".evidence.text." in p]
     runtime = toy_runtime(tmp_path, board, errors=2)
     policy = Watched(ScriptedPolicy(board, 1, runtime.suite.config, ToyCritic()))
     trajectory = run_episode(runtime, policy, link=link)
