@@ -30,6 +30,10 @@ _DENSE_STEP = 25.0
 """Steps this large are looked at even among others like them, levels."""
 
 
+_ROLLED = 0.27
+"""Less than this unexplained by scrolling is the same page: scrolled text gives up to 0.18, other text on a page alike 0.37 and more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A hard cut before ``frame``; ``margin`` says by how much it passed (0 just so, 1 beyond doubt)."""
@@ -61,7 +65,7 @@ def find_cuts(reel: Reel, start: int, end: int, times: NDArray[np.int64], pace: 
         pace: frames in a twenty-fifth of a second.
     """
     marks = [c for c in (_judge(reel, t, pace, rules) for t in _candidates(reel, start, end, pace)) if c is not None]
-    return _without_flashes(reel, marks, times)
+    return _without_flashes(reel, [m for m in marks if not _is_scrolling(reel, m.frame, pace)], times)
 
 
 def _candidates(reel: Reel, start: int, end: int, pace: float) -> list[int]:
@@ -132,6 +136,14 @@ def _stark(reel: Reel, frame: int, here: Unlikeness) -> bool:
     if here.share < 0.78 or here.tone + here.hue < 25 or min(here.fresh, here.gone) < 2.5:
         return False
     return min(_share(reel, frame - 2, frame - 1), _share(reel, frame, frame + 1)) < here.share - 0.4
+
+
+def _is_scrolling(reel: Reel, frame: int, pace: float) -> bool:
+    """Whether a page of text moved up or down: as much light and the same colours as before, every line somewhere else."""
+    here = reel.unlike(frame - 1, frame)
+    if here.kin < 0.5 or here.tone > here.pattern or here.hue > 0.3 * here.pattern or _still(reel, frame, pace):
+        return False
+    return reel.rolled(frame - 1, frame) < _ROLLED
 
 
 def _between(value: float) -> float:

@@ -71,6 +71,27 @@ class Unlikeness:
     upper: float
 
 
+def rolled(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> float:
+    """What is left of the difference of two frames [height, width, 3] when one is moved up or down as a whole, by half its height at most.
+
+    Lines of text that move by a fraction of a small frame's row look like other lines; smoothed over five rows they do not. 0 is the
+    same page scrolled, 1 and more another picture; pages with other text give 0.4 to 0.8, scrolled ones below 0.2.
+    """
+    early, late = (_smoothed(frame.astype(np.float32) @ LUMA) for frame in (a, b))
+    height, best = len(early), np.inf
+    for by in range(-(height // 2), height // 2 + 1):
+        x, y = (early[by:], late[: height - by]) if by >= 0 else (early[:by], late[-by:])
+        pattern = float(np.abs(x - np.median(x)).mean() + np.abs(y - np.median(y)).mean()) / 2
+        best = min(best, float(np.abs(x - y).mean()) / max(pattern, 1e-3))
+    return best
+
+
+def _smoothed(luma: Floats, rows: int = 5) -> Floats:
+    padded = np.pad(luma, ((rows // 2, rows // 2), (0, 0)), mode="edge")
+    out: Floats = np.lib.stride_tricks.sliding_window_view(padded, rows, axis=0).mean(axis=-1)
+    return out
+
+
 class Matcher:
     """Compares frames of one fixed size.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from inversion.likeness import COLUMNS, LUMA, ROWS, Floats, Matcher, Patches, Unlikeness
+from inversion.likeness import COLUMNS, LUMA, ROWS, Floats, Matcher, Patches, Unlikeness, rolled
 
 _CENTRE_Y, _CENTRE_X = (0.15, 0.78), (0.14, 0.86)
 """The part of the frame that is asked whether it is blank: letterbox, pillarbox and captions lie outside."""
@@ -147,6 +147,10 @@ class Reel:
         change = np.abs(self.coarse[b - self.first] - self.coarse[a - self.first])
         cells: NDArray[np.float64] = change.reshape(ROWS, change.shape[0] // ROWS, COLUMNS, change.shape[1] // COLUMNS).mean(axis=(1, 3))
         return cells
+
+    def rolled(self, a: int, b: int) -> float:
+        """What is left between two frames when one is scrolled; see :func:`inversion.likeness.rolled`."""
+        return rolled(self._frames[a - self.first], self._frames[b - self.first])
 
     def nearest(
         self, low_a: int, end_a: int, low_b: int, end_b: int, allowed: Callable[[int, int], bool] = lambda a, b: True, toll: float = 0.0

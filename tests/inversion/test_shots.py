@@ -93,6 +93,30 @@ def dimmed(scene: Scene, frames: int, ramp: int) -> Scene:
     return Lit(scene, lambda k: (min(1.0, k / ramp, max(0.0, (frames - 1 - k) / ramp)), 0.0))
 
 
+def printout(seed: int, dark: bool) -> Picture:
+    """A tall page of lines of letters, four screens high, 8 pixels a line on a screen of 216."""
+    rng = np.random.default_rng(seed)
+    ground, ink = ((24, 24, 28), (220, 220, 220)) if dark else ((250, 250, 250), (30, 30, 30))
+    page = np.full((4 * 216, 384, 3), ground, np.uint8)
+    for y in range(8, len(page) - 8, 8):
+        x = 12 + 6 * int(rng.integers(0, 4))
+        for _ in range(int(rng.integers(0, 12))):
+            width = int(rng.integers(8, 34))
+            page[y : y + 5, x : min(x + width, 372) : 2] = ink
+            x += width + 4
+    return page
+
+
+def scrolled(seed: int, dark: bool, lines: int, every: int = 1, lasting: int = 2) -> Scene:
+    """Rests, moves by ``lines`` lines each ``every`` frames for ``lasting`` frames, rests, twice."""
+
+    def path(at: float) -> tuple[float, float, float]:
+        steps = sum(min(max(int((at - start) // every), 0), lasting // every) for start in (20, 55))
+        return 0.5, 0.125 + steps * lines * 8 / (4 * 216), 0.25
+
+    return Camera(printout(seed, dark), path)
+
+
 Row = tuple[list[Cutaway], list[str]]
 
 CUTS: dict[str, Row] = {
@@ -125,6 +149,8 @@ CUTS: dict[str, Row] = {
         [Cutaway(words(t, "and a line", ground=(250, 250, 250), ink=(30, 30, 30)), 40) for t in ("First topic here", "Another matter")],
         ["cut@40"],
     ),
+    "between pages of text": ([Cutaway(still(printout(k, False)[:216]), 40) for k in (1, 2)], ["cut@40"]),
+    "between printing terminals": ([Cutaway(scrolled(k, True, 2), 40) for k in (5, 6)], ["cut@40"]),
     "card to terminal": ([Cutaway(words("Chapter one"), 40), Cutaway(typed(), 60)], ["cut@40"]),
     "letterbox": (
         [Cutaway(Boxed(still(p), np.zeros((9, 16, 3), np.uint8), 0, 0.13, 1, 0.74), 40) for p in (LAND, LIFE)],
@@ -159,6 +185,10 @@ NO_CUTS: dict[str, Scene] = {
     "typing and output": typed(),
     "strong grain": Grainy(still(LIFE), 14, 5),
     "fade in and out at the ends": dimmed(still(LAND), 90, 15),
+    "white terminal that prints two lines a frame": scrolled(1, False, 2),
+    "white terminal that prints three lines now and then": scrolled(2, False, 3, every=4, lasting=8),
+    "dark terminal that prints five lines a frame": scrolled(3, True, 5),
+    "page scrolled by seven lines at once": scrolled(4, False, 7, lasting=1),
     "picture in picture that moves": Boxed(crossing(LAND, LIFE), FACE, 0.6, 0.55, 0.35, 0.35),
 }
 
