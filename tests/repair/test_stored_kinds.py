@@ -126,9 +126,11 @@ BLUNDERS: dict[str, tuple[Callable[[Trajectory], tuple[int, Reply]], str]] = {
 }
 """Where a student blunders and how, and the code of the blocker that answers."""
 
+RARER = ("cut content", "unknown shot")
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("blunder", BLUNDERS)
+@pytest.mark.parametrize("blunder", [pytest.param(b, marks=pytest.mark.full) if b in RARER else b for b in BLUNDERS])
 def test_a_students_run_is_finished_by_the_teacher_from_its_first_failure(
     stored: Stored, sandbox: Sandbox, tmp_path: Path, blunder: str
 ) -> None:
