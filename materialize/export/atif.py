@@ -21,7 +21,7 @@ from materialize.export.options import ExportReport
 from materialize.export.records import Records
 from materialize.export.texts import escape_control, refuse_control
 from schemas.canonical import canonical_text
-from schemas.contract import Role
+from schemas.contract import Role, shown_schema
 from schemas.trajectory import Call, ObservationStatus, Provenance
 
 VERSION = "ATIF-v1.7"
@@ -59,7 +59,7 @@ def atif_of(episode: Episode) -> dict[str, Any]:
     for call in run.calls:
         context = episode.context(call.context_sha256)
         if call.role is Role.ORCHESTRATOR:
-            tools = tools or context["tools"]
+            tools = tools or [shown_schema(t) for t in context["tools"]]
             system = _said(context["messages"], system, steps)
             steps.append(_agent(episode, call, asked.get(call.call_index, ())))
         else:

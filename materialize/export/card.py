@@ -28,8 +28,10 @@ whose film was rendered and checked, unless the filters below say otherwise.""",
 that a teacher made anew from the state before the first failure. Admitted runs were executed again and passed all
 checks on their bytes.""",
     "pref": """Each row is one state of an edit with two outputs that were both executed from it and continued alike: `chosen` was worth
-more than `rejected` by at least 0.05.""",
-    "kto": """Each row is one executed output with a label: `true` when it was worth more than the mean of its group and was accepted.""",
+more than `rejected` by at least 0.05. Rows without rewards are from repairs: the accepted output that
+mended a run, and the refused one.""",
+    "kto": """Each row is one executed output with a label: `true` when it was worth more than the mean of its group and was accepted.
+Rows without a reward are repair requests: `true` when all repairs that they asked for held.""",
     "opd": """Each row is the state of an edit in which a teacher or a student took a turn. Trainers sample from `prompt`; what was said
 stands beside it, with token ids and log probabilities where the endpoint gave them.""",
     "rl": """Each row is a recorded state of an edit to start from: the prompt that is seen there, and what the environment restores. It

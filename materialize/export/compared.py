@@ -1,9 +1,11 @@
-"""Preference and KTO rows from executed groups: ``export pref`` and ``export kto``.
+"""Preference and KTO rows: ``export pref`` and ``export kto``, from executed groups and from verified repairs (materialize.repaired).
 
 A pair is made inside one group and nowhere else, so both outputs answer the same context in the same state and were continued alike. The
 chosen one is the best that was accepted and is no mistake; every output that is worth less by ``MARGIN`` is rejected in favour of it. For
 KTO an output is desirable when its advantage (eq. 8) is above 0. Held-out and contaminated projects never leave, as in :mod:`.selection`.
-Outputs that no trainer can be told (a call whose arguments are no JSON) are not compared; they are listed in the manifest.
+A repair gives no
+rewards: there the accepted output is chosen over the refused one that it took the place of. Outputs that no trainer can be told (a call
+whose arguments are no JSON) are not compared; they are listed in the manifest.
 """
 
 from __future__ import annotations
@@ -15,13 +17,14 @@ from typing import Any, Literal
 import duckdb
 import orjson
 
-from materialize.export.conversation import Answer, Conversation, answer_of, prompt_of, tools_of
+from materialize.export.conversation import Answer, Conversation, answer_of, conversation, prompt_of, tools_of
 from materialize.export.options import ExportOptions, LeftOut
 from materialize.export.records import Records
 from materialize.export.selection import (
     COLUMNS,
     Source,
     arranged,
+    has_table,
     lake_of,
     no_held_out,
     overlaps_of,
@@ -29,7 +32,8 @@ from materialize.export.selection import (
     rule_against,
 )
 from materialize.export.texts import BadText
-from schemas.canonical import canonical_text
+from materialize.repaired import repair_labels, repair_pairs
+from schemas.canonical import canonical_text, digest_of
 from schemas.errors import ConfigInvalid
 
 MARGIN = 0.05
@@ -49,7 +53,8 @@ class Compared:
     rejected: Answer | None
     label: bool
     group_id: str
-    reward: float
+    reward: float | None
+    """None where a repair decided."""
     other_reward: float | None
     ident: str
 
@@ -65,21 +70,32 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair is made a row of: the accepted output's example, and the refused output."""
+
+    example: dict[str, Any]
+    rejected_json: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ComparedKey:
-    """Names one row: a group, the candidate trained on, and the one it is compared with."""
+    """Names one row: a group, the candidate trained on, and the one it is compared with; or a repair."""
 
     group_id: str
     project_id: str
     candidate: int
     other: int | None
-    reward: float
+    reward: float | None
     other_reward: float | None
     label: bool
     split: str
+    repair: Repair | None = None
 
     @property
     def ident(self) -> str:
-        """Group and candidates."""
+        """Group and candidates; the pair's own name for a repair."""
+        if self.repair is not None:
+            return self.group_id
         return f"{self.group_id}.{self.candidate}" + ("" if self.other is None else f".{self.other}")
 
 
@@ -120,10 +136,32 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
             not_taken["no_difference"] = not_taken.get("no_difference", 0) + 1
         keys += made
         digests |= {k.ident: f"{row['row_digest']} {row['candidates']}" for k in made}
+    for key in _repairs(kind, con):
+        row = key.repair.example if key.repair is not None else {}
+        rule = rule_against(
+            options, row["split"], row["role"], row["kind"], row["provenance"], row["licence"], row["project_id"], True,
+            quality=qualities.get(row["trajectory_id"]),
+        )  # fmt: skip
+        if rule is None and row["project_id"] in tainted:
+            rule = "contaminated"
+        if rule is not None:
+            not_taken[rule] = not_taken.get(rule, 0) + 1
+            continue
+        try:
+            answer_of(row["completion_json"])
+            if key.repair is not None and key.repair.rejected_json is not None:
+                answer_of(key.repair.rejected_json)
+        except BadText as bad:
+            left_out.append(LeftOut(example_id=key.ident, reason=str(bad)))
+            continue
+        keys.append(key)
+        digests[key.ident] = digest_of([row, key.repair.rejected_json if key.repair is not None else None, key.label])
     by_split, digest = arranged(keys, options, not_taken, digests)
     if not keys:
         raise ConfigInvalid(
-            "nothing_to_export", f"no accepted group gave a row ({not_taken})", "make groups with: workprint groups --lake LAKE"
+            "nothing_to_export",
+            f"no accepted group and no repair gave a row ({not_taken})",
+            "make groups with: workprint groups --lake LAKE",
         )
     return Records(kind, con, by_split, lambda shard: _read(con, shard), digest, not_taken, overlaps=overlaps, left_out=tuple(left_out))
 
@@ -153,7 +191,40 @@ def _groups(con: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
                 yield row
 
 
+def _repairs(kind: ComparedKind, con: duckdb.DuckDBPyConnection) -> Iterator[ComparedKey]:
+    if not all(has_table(con, name) for name in ("rft", "calls", "trajectories")):
+        return
+    if kind == "pref":
+        for pair in repair_pairs(con):
+            yield _repair_key(pair.pair_id, Repair(pair.example, pair.rejected_json), True)
+    else:
+        for label in repair_labels(con):
+            yield _repair_key(f"{label.example['example_id']}.repair", Repair(label.example, None), label.held)
+
+
+def _repair_key(name: str, repair: Repair, label: bool) -> ComparedKey:
+    row = repair.example
+    return ComparedKey(name, row["project_id"], 0, None, None, None, label, row["split"], repair)
+
+
 def _read(con: duckdb.DuckDBPyConnection, shard: list[ComparedKey]) -> Iterator[Compared | LeftOut]:
+    """Groups stand before repairs in every split, and so here."""
+    yield from _read_groups(con, [k for k in shard if k.repair is None])
+    for key in shard:
+        if key.repair is not None:
+            yield _mended(key, key.repair)
+
+
+def _mended(key: ComparedKey, repair: Repair) -> Compared | LeftOut:
+    try:
+        item = conversation({**repair.example, "quality": None})
+        rejected = None if repair.rejected_json is None else answer_of(repair.rejected_json)
+    except BadText as bad:
+        return LeftOut(example_id=key.ident, reason=str(bad))
+    return Compared(item, rejected, key.label, key.group_id, None, None, key.ident)
+
+
+def _read_groups(con: duckdb.DuckDBPyConnection, shard: list[ComparedKey]) -> Iterator[Compared | LeftOut]:
     groups = list(dict.fromkeys(k.group_id for k in shard))
     listed = ", ".join(f"e.{c}" for c in COLUMNS)
     for start in range(0, len(groups), _GROUPS_AT_ONCE):

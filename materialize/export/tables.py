@@ -107,8 +107,8 @@ def _lifted(column: TableColumn) -> TableColumn:
     )
 
 
-_GROUP = plain("group_id", TEXT, "executed group the outputs are from", lambda r: r.group_id)
-_REWARD = plain("reward", FLOAT, "executed reward of the chosen output, or of the only one", lambda r: r.reward)
+_GROUP = plain("group_id", TEXT, "executed group the outputs are from, or the name of a repair", lambda r: r.group_id)
+_REWARD = plain("reward", FLOAT, "executed reward of the chosen output, or of the only one; null for repairs", lambda r: r.reward)
 
 _PREF = Table(
     "pref",
@@ -123,7 +123,7 @@ _PREF = Table(
         _lifted(ESCAPED),
         _GROUP,
         _REWARD,
-        plain("rejected_reward", FLOAT, "executed reward of the rejected output", lambda r: r.other_reward),
+        plain("rejected_reward", FLOAT, "executed reward of the rejected output; null for repairs", lambda r: r.other_reward),
     ),
 )
 _KTO = Table(
@@ -132,7 +132,7 @@ _KTO = Table(
         _lifted(PROMPT),
         answer_column("completion", "one assistant message", lambda r: r.item),
         _lifted(TOOLS),
-        plain("label", BOOL, "desirable: worth more than its group's mean, and accepted", lambda r: r.label),
+        plain("label", BOOL, "desirable: worth more than its group's mean and accepted, or a repair that held", lambda r: r.label),
         _lifted(KWARGS),
         *(_lifted(c) for c in _EXAMPLE if c.name != "quality"),
         _lifted(_COMPLETION_JSON),
