@@ -137,7 +137,7 @@ def _engines(config: WorkprintConfig) -> EngineMaker:
         if settings.repair.judge is None:
             return built
         named = config.model_copy(update={"repair": config.repair.model_copy(update={"judge": settings.repair.judge})})
-        return replace(built, judge=EndpointJudge(models.connect_judge(named)))
+        return replace(built, judge=EndpointJudge(models.model("judge", named)))
 
     return make
 
@@ -151,7 +151,7 @@ class Players:
 
     def __init__(self, config: WorkprintConfig, store: ArtifactStore) -> None:
         self.config, self._store = config, store
-        self._part: models.Part | None = None
+        self._part: models.Owner | None = None
         if "chat" in (config.groups.sampler, config.groups.continuation):
             policy = config.replay.policy
             self._part = "student" if policy.student is not None else "teacher"

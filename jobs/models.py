@@ -9,55 +9,72 @@ from collections.abc import Mapping
 from typing import Literal
 
 from jobs.config import WorkprintConfig
+from replay.chat.config import EndpointLimits, ModelConfig
 from replay.chat.model import ChatModel, HttpChatModel
 from schemas.errors import ConfigInvalid
 
-Part = Literal["student", "teacher"]
+Owner = Literal["student", "teacher"]
+Part = Owner | Literal["judge"]
 
 _OWN: dict[tuple[str, str, str], ChatModel] = {}
 _SHARED: dict[str, ChatModel] = {}
 
 
 def asked(config: WorkprintConfig) -> tuple[Part, ...]:
-    """Parts that a chat model plays in this configuration."""
+    """Parts that a chat model plays in this configuration: those of the policy, and the judge of graphics."""
     policy = config.replay.policy
+    parts: tuple[Part, ...] = ()
     if policy.name == "chat":
-        return ("student",) if policy.student is not None else ("teacher",)
-    if policy.name == "mixed":
-        return ("student",) if policy.teacher is None else ("student", "teacher")
-    return ()
+        parts = ("student",) if policy.student is not None else ("teacher",)
+    elif policy.name == "mixed":
+        parts = ("student",) if policy.teacher is None else ("student", "teacher")
+    return parts if config.repair.judge is None else (*parts, "judge")
+
+
+def named(part: Part, config: WorkprintConfig) -> ModelConfig:
+    """The model that plays a part.
+
+    Raises:
+        ConfigInvalid: none is configured.
+    """
+    policy = config.replay.policy
+    found = {"student": policy.student, "teacher": policy.teacher, "judge": config.repair.judge}[part]
+    if found is None:
+        where = "repair.judge" if part == "judge" else f"replay.policy.{part}"
+        raise ConfigInvalid("no_model", f"{where} names no model", f"set {where}.model")
+    return found
 
 
 def connect(part: Part, config: WorkprintConfig) -> HttpChatModel:
     """A new connection to a part's model.
 
     Raises:
-        ConfigInvalid: the part has no address.
+        ConfigInvalid: the part has no model, or no address.
     """
-    model = getattr(config.replay.policy, part)
-    return HttpChatModel(model, getattr(config.run.endpoints, part), f"run.endpoints.{part}.endpoint_url")
+    return HttpChatModel(named(part, config), limits(part, config), setting(part))
 
 
-def connect_judge(config: WorkprintConfig) -> HttpChatModel:
-    """A new connection to the model that judges graphics.
+def limits(part: Part, config: WorkprintConfig) -> EndpointLimits:
+    """Where a part's model is reached, and how hard it may be worked."""
+    endpoints = config.run.endpoints
+    return {"student": endpoints.student, "teacher": endpoints.teacher, "judge": endpoints.judge}[part]
 
-    Raises:
-        ConfigInvalid: no model is configured, or it has no address.
-    """
-    if config.repair.judge is None:
-        raise ConfigInvalid("no_judge", "repair.judge names no model", "set repair.judge.model")
-    return HttpChatModel(config.repair.judge, config.run.endpoints.judge, "run.endpoints.judge.endpoint_url")
+
+def setting(part: Part) -> str:
+    """Configuration key of a part's address."""
+    return f"run.endpoints.{part}.endpoint_url"
 
 
 def model(part: Part, config: WorkprintConfig) -> ChatModel:
-    """The connection that this process uses.
+    """The connection that this process uses: the run's own, where it has one to this model.
 
     Raises:
         ConfigInvalid: as :func:`connect`.
     """
-    if part in _SHARED:
+    wanted = named(part, config)
+    if part in _SHARED and _SHARED[part].config == wanted:
         return _SHARED[part]
-    key = (part, getattr(config.replay.policy, part).digest(), getattr(config.run.endpoints, part).digest())
+    key = (part, wanted.digest(), limits(part, config).digest())
     if key not in _OWN:
         _OWN[key] = connect(part, config)
     return _OWN[key]

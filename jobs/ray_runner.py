@@ -121,7 +121,7 @@ def _projects(shared: dict[str, Any], batch: Sequence[SourceGroup]) -> list[Proj
     """In a worker: some projects, their chat models reached through the run's actors."""
     os.environ.update(shared["environment"])
     config, lake, run_id = shared["config"], shared["lake"], shared["run_id"]
-    models.share({part: _RemoteModel(actor, getattr(config.replay.policy, part)) for part, actor in shared["models"].items()})
+    models.share({part: _RemoteModel(actor, models.named(part, config)) for part, actor in shared["models"].items()})
     with guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=True):
         return [shared["work"](group, config, lake, run_id) for group in batch]
 
@@ -155,10 +155,10 @@ def _model_actors(ray: Any, config: WorkprintConfig) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for part in models.asked(config):
         models.connect(part, config)  # a wrong address is told here, not by every project
-        threads = getattr(config.run.endpoints, part).concurrency + config.run.window
+        limits = models.limits(part, config)
+        threads = limits.concurrency + config.run.window
         actor = ray.remote(num_cpus=0, max_concurrency=threads, max_restarts=-1, max_task_retries=1)(HttpChatModel)
-        setting = f"run.endpoints.{part}.endpoint_url"
-        out[part] = actor.remote(getattr(config.replay.policy, part), getattr(config.run.endpoints, part), setting)
+        out[part] = actor.remote(models.named(part, config), limits, models.setting(part))
     return out
 
 

@@ -75,7 +75,7 @@ class Workshop:
         if key not in _ENGINES:
             _ENGINES.clear()
             built = build_engines(self.config.replay, self.sandbox)
-            _ENGINES[key] = built if judge is None else replace(built, judge=EndpointJudge(models.connect_judge(self.config)))
+            _ENGINES[key] = built if judge is None else replace(built, judge=EndpointJudge(models.model("judge", self.config)))
         return _ENGINES[key]
 
 
@@ -223,5 +223,5 @@ def _policy(shop: Workshop, board: Storyboard) -> Policy:
     return scripted
 
 
-def _chat(part: models.Part, shop: Workshop) -> ChatPolicy:
+def _chat(part: models.Owner, shop: Workshop) -> ChatPolicy:
     return ChatPolicy(models.model(part, shop.config), shop.store, owner=part, seed=shop.config.replay.policy.seed)

@@ -24,14 +24,17 @@ SCRIPT = textwrap.dedent(
 
     config = WorkprintConfig.model_validate({
         "replay": {"policy": {"name": "chat", "student": {"model": "m"}}},
-        "run": {"endpoints": {"student": {"endpoint_url": sys.argv[1], "concurrency": 1, "timeout_s": 60, "budget_tokens": 2}}},
+        "repair": {"judge": {"model": "j"}},
+        "run": {"endpoints": {part: {"endpoint_url": sys.argv[1], "concurrency": 1, "timeout_s": 60, "budget_tokens": 2}
+                              for part in ("student", "judge")}},
     })
     ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     actors = ray_runner._model_actors(ray, config)
 
     @ray.remote(num_cpus=1)
-    def asks():
-        model = ray_runner._RemoteModel(actors["student"], config.replay.policy.student)
+    def asks(part):
+        models.share({name: ray_runner._RemoteModel(actor, models.named(name, config)) for name, actor in actors.items()})
+        model = models.model(part, config)
         began = time.time()
         try:
             model.complete(ChatRequest([{"role": "user", "content": "hi"}]))
@@ -43,7 +46,7 @@ SCRIPT = textwrap.dedent(
     def works():
         return time.time()
 
-    waiting = [asks.remote(), asks.remote()]
+    waiting = [asks.remote(sys.argv[2]), asks.remote(sys.argv[2])]
     time.sleep(2)
     worked = ray.get([works.remote() for _ in range(3)], timeout=60)
     done = ray.get(waiting, timeout=120)
@@ -53,10 +56,11 @@ SCRIPT = textwrap.dedent(
 
 
 @pytest.mark.slow
-def test_a_worker_that_waits_for_a_model_lends_its_processor() -> None:
+@pytest.mark.parametrize("part", ["student", pytest.param("judge", marks=pytest.mark.full)])
+def test_a_worker_that_waits_for_a_model_lends_its_processor(part: str) -> None:
     answer = {"model": "m", "choices": [{"message": {"content": "ok"}}], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
     with serve([Reply(json.dumps(answer).encode(), wait_s=18)]) as server:
-        done = subprocess.run([sys.executable, "-c", SCRIPT, server.url], cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+        done = subprocess.run([sys.executable, "-c", SCRIPT, server.url, part], cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         assert len(server.requests) == 1
     seen = json.loads(done.stdout.splitlines()[-1])
