@@ -78,6 +78,13 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def binding() -> Iterator[str]:
+    """The same with tool calls and contents bound by grammar, as larger servers do: what comes is well formed, and as senseless."""
+    with served("--calls") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         whole = asset("demo-video")
@@ -141,6 +148,15 @@ def test_a_small_model_alone_in_all_roles_ends_its_run_with_typed_blockers(film:
     assert sum(b["n"] for b in seen["blockers"] if b["provenance"] == "student") >= refused
 
 
+def test_a_small_model_held_to_well_formed_calls_meets_the_checks_behind_them(film: Path, binding: str, tmp_path: Path) -> None:
+    student = {**STUDENT, "extra": {"tool_choice": "auto"}}
+    seen = produce(film, tmp_path, binding, {"name": "chat", "student": student}, budget=6)
+    (run,) = seen["run"]
+    assert run["outcome"] in ("incomplete", "delivered")
+    assert seen["failures"] == []
+    assert {b["code"] for b in seen["blockers"] if b["provenance"] == "student"} - {"unparsable_output"}
+
+
 def test_a_small_model_beside_the_scripted_teacher_speaks_in_every_role(film: Path, server: str, tmp_path: Path) -> None:
     policy = {
         "name": "mixed",
@@ -158,10 +174,10 @@ def test_a_small_model_beside_the_scripted_teacher_speaks_in_every_role(film: Pa
 
 def test_log_probabilities_of_the_real_server_are_kept() -> None:
     with served("--logprobs", "--context", "512") as url:
-        asked = HttpChatModel(
-            ModelConfig(model="smollm2", max_tokens=16, seed=1, logprobs=True), EndpointLimits(endpoint_url=url, attempts=1)
+        config = ModelConfig(model="smollm2", max_tokens=16, seed=1, logprobs=True, extra={"top_logprobs": 1})
+        reply = HttpChatModel(config, EndpointLimits(endpoint_url=url, attempts=1)).complete(
+            ChatRequest([{"role": "user", "content": "Count to three."}])
         )
-        reply = asked.complete(ChatRequest([{"role": "user", "content": "Count to three."}]))
     assert reply.completion_tokens is not None
     assert reply.logprobs is not None
     assert len(reply.logprobs) in (reply.completion_tokens - 1, reply.completion_tokens)
