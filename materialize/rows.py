@@ -225,6 +225,10 @@ def _verdict_rows(t: Trajectory) -> list[Row]:
 
 
 def _repair_rows(t: Trajectory) -> list[Row]:
+    makers: dict[str, int] = {}
+    for call in t.calls:
+        for ref in call.artifacts:
+            makers.setdefault(ref.sha256, call.call_index)
     return [
         {
             "trajectory_id": t.trajectory_id,
@@ -234,6 +238,7 @@ def _repair_rows(t: Trajectory) -> list[Row]:
             "subject": r.defect.subject,
             "cause": r.diagnosis.cause,
             "mend": r.diagnosis.mend.value,
+            "call_failed": makers.get(r.artifact_before or ""),
             "call_found": r.call_found,
             "call_mended": r.call_mended,
             "call_verified": r.call_verified,

@@ -77,13 +77,15 @@ def test_causes_are_rows_and_link_to_their_repairs(stored: Stored, injected: lis
     assert row["planned"] >= 2, "a call is spoiled only where the fault makes sense"
     rows = ask(
         stored,
-        """select f.kind, r.code, r.mend, r.outcome, r.call_found, r.call_mended, r.call_verified, r.score_before, r.score_after,
+        """select f.kind, r.code, r.mend, r.outcome, r.call_failed = f.call_struck failed, r.call_found, r.call_mended, r.call_verified,
+           r.score_before, r.score_after,
            r.artifact_before = f.artifact_sha256 same, r.artifact_after from faults f join repairs r
            on r.trajectory_id = f.trajectory_id and r.injected_fault = f.fault_id where f.kind = 'render_black'""",
     )
     assert rows
     for link in rows:
         assert (link["code"], link["mend"], link["outcome"], link["same"]) == ("render_black", "rerender", "verified", True)
+        assert link["failed"], "the call that the fault struck made the faulty artifact"
         assert link["call_found"] < link["call_mended"] < link["call_verified"]
         assert link["score_before"] < link["score_after"]
         assert link["artifact_after"] is not None
