@@ -1,9 +1,12 @@
 """How differently one real project is made under many seeds: tool sequences, scopes, inspection points, orders, answers to blockers.
 
     python -m bench.variety [--seeds 100] [--shots 4] [--spotlights] [--faults]
+    python -m bench.variety --toy 1000
 
 Plays scripted runs on one small project with real engines (flite speech, 180 lines), all in one store, so that later seeds find most
-products made. Prints what came out; asserts nothing.
+products made. With ``--toy``, so many runs of the scripted policy over fifty projects of 4 to 20 shots with the toy's tools (real contracts
+and requests, products without bytes, two defects each): the policy's own variety for 1,000 trajectories, as ``workprint dataset variety``
+reports it. Prints what came out; asserts nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +18,27 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import duckdb
 import orjson
+import pyarrow as pa
 
+from evaluation.variety import variety
+from materialize.config import MaterializeConfig
+from materialize.examples import materialize
+from materialize.rows import trajectory_rows
 from media.sandbox import open_sandbox
+from repair.links import link
+from replay.episode import run_episode
+from replay.policies.scripted import ScriptedPolicy
 from schemas.contract import Role
+from schemas.tables import TABLE
 from schemas.trajectory import Call, ObservationStatus, Outcome, Trajectory
+from storage.arrow import finish_rows, table_of
 from tests.replay.small_film import FAULTS, SmallFilm
+from tests.replay.toy import ToyCritic, storyboard, toy_runtime
+
+PROJECTS = 50
+"""Projects of the toy runs."""
 
 
 def own(trajectory: Trajectory) -> list[Call]:
@@ -47,6 +65,37 @@ def answers(calls: list[Call]) -> list[str]:
     ]
 
 
+def toy(count: int) -> None:
+    """The variety report of ``count`` toy runs."""
+    con = duckdb.connect()
+    rows: dict[str, list[dict[str, object]]] = {n: [] for n in ("trajectories", "calls", "blockers", "repairs", "examples", "projects")}
+    config = MaterializeConfig(tokenizer="none")
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(count):
+            project = number % PROJECTS
+            board = storyboard(4 + project % 17).model_copy(update={"project_id": f"prj_{project:03d}"})
+            runtime = toy_runtime(Path(folder), board, errors=2)
+            suite = runtime.suite
+            run = run_episode(runtime, ScriptedPolicy(board, number, suite.config, ToyCritic()), link=link)
+            run = run.model_copy(update={"project_id": board.project_id, "trajectory_id": f"trj_{number:05d}"})
+            final = suite.snapshots.load(run.last_snapshot)
+            made = trajectory_rows(run, final_state=final, quality=1.0, trajectory_sha256="0" * 64)
+            made |= {"examples": materialize(run, board, suite.store, suite.snapshots, config, None).rows["examples"]}
+            made |= {"projects": [{"project_id": board.project_id}] if number < PROJECTS else []}
+            for name, kept in rows.items():
+                kept += made[name]
+    projects = rows.pop("projects")
+    con.register("projects", pa.Table.from_pylist(projects))
+    for name, kept in rows.items():
+        con.register(name, table_of(TABLE[name], finish_rows(TABLE[name], kept, stage_key="stg_x", run_id="run_x")))
+    found = variety(con)
+    print(f"\n{found.trajectories} toy runs of {found.projects} projects, {found.per_trajectory:.1f} examples a run\n")
+    print(f"| what | different in {found.sample} runs | the commonest in |\n| --- | --- | --- |")
+    for name, s in found.spreads.items():
+        if name != "repairs":  # the toy's mends are not linked to defects
+            print(f"| {name} | {s.expected:.0f} | {s.top_share:.0%} of the runs |")
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -54,7 +103,11 @@ def main() -> None:
     parser.add_argument("--shots", type=int, default=4)
     parser.add_argument("--spotlights", action="store_true", help="a graphic on some shots: slower")
     parser.add_argument("--faults", action="store_true", help="two faults in every run, so that something has to be mended")
+    parser.add_argument("--toy", type=int, default=0, metavar="RUNS", help="so many runs with the toy's tools instead")
     options = parser.parse_args()
+    if options.toy:
+        toy(options.toy)
+        return
     sequences: Counter[tuple[str | None, ...]] = Counter()
     scoped: Counter[tuple[tuple[str | None, str], ...]] = Counter()
     produced: Counter[tuple[str | None, ...]] = Counter()
