@@ -173,7 +173,8 @@ class Environment:
         """
         if self.bench.folder_apart is not None and isinstance(start, str):
             for name in sorted(reachable(self.bench.store, [snapshot_sha256(start)])):
-                self._suite.store.put_file(self.bench.store.path(name), ArtifactKind.OTHER, "application/octet-stream")
+                if not self._suite.store.has(name):
+                    self._suite.store.put_file(self.bench.store.path(name), ArtifactKind.OTHER, "application/octet-stream")
         faults = None if self.bench.faults is None else self.bench.faults()
         runtime = Runtime(start, self.bench.registry, self._suite, budget=budget, history=history, fault_filter=faults)
         self._runtime, self._start = runtime, len(history)
