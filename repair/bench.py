@@ -67,7 +67,8 @@ class Bench:
             candidate = apply(self.state, own)
             old, had = product_quality(self.state, subject, product, self.env)
             new, has = product_quality(candidate, subject, product, self.env)
-            if job.mend is MendCode.RERETRIEVE and is_damaged(self.state, subject):
+            restores = job.mend is MendCode.RERETRIEVE and is_damaged(self.state, subject)
+            if restores:
                 whole = [shot_change(subject, "asset", sound_copy(self.state, subject))]
                 kept = product_quality(apply(self.state, whole), subject, product, self.env)
                 if kept[0] >= new:
@@ -75,7 +76,7 @@ class Bench:
             asked = codes.get(subject, set())
             elsewhere = all(TAXONOMY[c].product is not product for c in asked)
             no_worse = new == old and not has - had and (elsewhere or not asked & has) and _differs(self.state, candidate, subject)
-            better = new > old or no_worse
+            better = new > old or no_worse or (restores and new == old and not is_damaged(candidate, subject))
             if better:
                 self.put(own)
                 text = canonical_text([c.value for c in own])
