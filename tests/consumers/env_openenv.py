@@ -64,7 +64,7 @@ try:
     ]
     with ThreadPoolExecutor(len(jobs)) as pool:
         for found in pool.map(session, jobs):
-            print(json.dumps(found))
+            print("@@" + json.dumps(found))
 finally:
     server.terminate()
     server.wait(20)

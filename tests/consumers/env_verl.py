@@ -44,7 +44,7 @@ def rollout(name, replies, row, calls=None):
     )  # fmt: skip
     made = loop.loop.run_until_complete(loop.run({"temperature": 1.0}, raw_prompt=[], extra_info=row, priority=0))
     whole = made.prompt_ids + made.response_ids
-    print(json.dumps({
+    print("@@" + json.dumps({
         "name": name,
         "reward": made.reward_score,
         "turns": made.num_turns,
