@@ -22,6 +22,8 @@ BATCH = 4096
 
 ROW_GROUP = 8192
 
+FEW_BYTES = 32 * 1024
+
 _ARROW: dict[ColumnType, Any] = {
     "text": pa.string(),
     "int": pa.int64(),
@@ -64,17 +66,22 @@ def finish_rows(spec: TableSpec, rows: Sequence[dict[str, Any]], *, stage_key: s
         SchemaMismatch: a row does not fit the spec, a key occurs twice, or a value cannot be stored; names table, row and column.
     """
     floats = [c.name for c in spec.columns if c.type == "float"]
+    ints = [c.name for c in spec.columns if c.type == "int"]
+    lists = [c for c in spec.columns if c.type in ("text_list", "int_list")]
     out: list[dict[str, Any]] = []
     seen: set[tuple[Any, ...]] = set()
     for index, row in enumerate(rows):
-        whole = {n: float(row[n]) for n in floats if type(row.get(n)) is int}  # 1 and 1.0 are one value: one digest
+        whole = {n: float(row[n]) for n in floats if type(row.get(n)) is int} if floats else None  # 1 and 1.0 are one value: one digest
         try:
             done = spec.finish({**row, **whole} if whole else row, stage_key=stage_key, run_id=run_id)
         except (TypeError, ValueError, OverflowError) as error:  # values that have no canonical JSON
             raise _unstorable(spec, row, index, error) from error
-        for column in spec.columns:
-            if column.type in ("int", "float", "text_list", "int_list") and not _fits(column, done[column.name]):
-                raise _unstorable(spec, row, index, None)
+        if not (
+            all((v := done[n]) is None or -(2**63) <= v < 2**63 for n in ints)
+            and all((v := done[n]) is None or math.isfinite(v) for n in floats)
+            and all(_fits(c, done[c.name]) for c in lists)
+        ):
+            raise _unstorable(spec, row, index, None)
         key = tuple(done[k] for k in spec.key)
         if key in seen:
             raise SchemaMismatch("duplicate_key", f"table {spec.name} gets key {key!r} twice in one commit (row {index})")
@@ -103,13 +110,17 @@ def sort_table(spec: TableSpec, table: Any) -> Any:
 
 
 def parquet_bytes(table: Any) -> Any:
-    """A table as the bytes of a Parquet file (zstd 3, row groups of 8,192, page index, page checksums); equal tables give equal bytes."""
+    """A table as the bytes of a Parquet file (zstd 3, row groups of 8,192, page index, page checksums); equal tables give equal bytes.
+
+    Tables of a few rows take snappy: setting zstd up costs more than it saves, and they are merged before long.
+    """
+    few = table.nbytes < FEW_BYTES
     sink = pa.BufferOutputStream()
     pq.write_table(
         table,
         sink,
-        compression="zstd",
-        compression_level=3,
+        compression="snappy" if few else "zstd",
+        compression_level=None if few else 3,
         row_group_size=ROW_GROUP,
         write_page_index=True,
         write_page_checksum=True,
