@@ -69,7 +69,7 @@ def toy(count: int) -> None:
     """The variety report of ``count`` toy runs."""
     con = duckdb.connect()
     rows: dict[str, list[dict[str, object]]] = {n: [] for n in ("trajectories", "calls", "blockers", "repairs", "examples", "projects")}
-    config = MaterializeConfig(tokenizer="none")
+    config, known = MaterializeConfig(tokenizer="none"), set[str]()
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
             project = number % PROJECTS
@@ -80,7 +80,9 @@ def toy(count: int) -> None:
             run = run.model_copy(update={"project_id": board.project_id, "trajectory_id": f"trj_{number:05d}"})
             final = suite.snapshots.load(run.last_snapshot)
             made = trajectory_rows(run, final_state=final, quality=1.0, trajectory_sha256="0" * 64)
-            made |= {"examples": materialize(run, board, suite.store, suite.snapshots, config, None).rows["examples"]}
+            done = materialize(run, board, suite.store, suite.snapshots, config, None, known=frozenset(known))
+            known |= {e.example_id for e in done.output}
+            made |= {"examples": done.rows["examples"]}
             made |= {"projects": [{"project_id": board.project_id}] if number < PROJECTS else []}
             for name, kept in rows.items():
                 kept += made[name]
