@@ -7,7 +7,7 @@ PY := $(VENV)/bin/python
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: test-llm bench-repair bench-repair-gate help setup demo test test-full test-hostile test-fault test-cluster lint bench bench-inversion clean
+.PHONY: test-llm bench-repair bench-repair-gate help setup demo test test-full test-consumers consumers-ci test-hostile test-fault test-cluster lint bench bench-inversion clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -43,6 +43,13 @@ test: setup lint ## everything CI checks
 
 test-full: setup lint ## also the tests that are too long for CI
 	$(PY) -m pytest -q -n 2 --dist loadfile
+
+consumers-ci: setup ## the environments of TRL and OpenEnv, in which `make test` then loads exports too
+	bash scripts/consumers.sh build trl openenv
+
+test-consumers: setup ## every trainer and reader loads its exports, each in an environment of its own (about 20 GB)
+	bash scripts/consumers.sh build
+	$(PY) -m pytest -q tests/consumers
 
 test-hostile: setup ## sandbox, media and injection attacks; with WORKPRINT_COUNTS=docs/hostile.json counts them for SECURITY.md
 	$(PY) -m pytest -q tests/hostile

@@ -16,7 +16,7 @@ python=$here/.venv/bin/python
 uv=("$python" -m uv)
 env=tests/consumers/env
 root=${WORKPRINT_CONSUMERS:-build/consumers}
-all=(trl openenv verl llamafactory swift axolotl harbor verifiers inspect croissant skyrl nemo-gym)
+all=(trl openenv verl llamafactory swift axolotl harbor croissant skyrl nemo-gym)
 export UV_PYTHON_DOWNLOADS=never
 [ -n "${PIP_FIND_LINKS:-}" ] && export UV_FIND_LINKS=${UV_FIND_LINKS:-$PIP_FIND_LINKS}
 
