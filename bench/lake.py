@@ -180,13 +180,8 @@ def bench(folder: Path, examples: int) -> list[tuple[str, float, float, str]]:
     out.append(("its processor time", statistics.median(spent) * 1e3, float("nan"), "ms"))
 
     each = max(1, examples // 8)
-    big = [
-        StageCommit("bulk", f"bulk_{n}", "s", f"bulk_{n}", "done", None, {"examples": rows_of(rng, "examples", each, f"prj_b{n}")})
-        for n in range(8)
-    ]
-    before = time.process_time()
+    big = [bulk(n, each) for n in range(8)]
     our_s = timed(lambda: [lake.commit(c) for c in big])
-    out.append((f"processor time of writing {each * 8} examples", (time.process_time() - before) * 1e3, float("nan"), "ms"))
     bare_s = timed(lambda: [bare.commit(tables_of(c)) for c in big])
     out.append((f"write {each * 8} examples", each * 8 / our_s, each * 8 / bare_s, "rows/s"))
 
@@ -245,6 +240,27 @@ def bench(folder: Path, examples: int) -> list[tuple[str, float, float, str]]:
     )
     out.append(("ask the ledger whether a stage is done", median(lambda: lake.done("stg_prj_3_replay"), 30) * 1e3, float("nan"), "ms"))
     return out
+
+
+def bulk(number: int, rows: int) -> StageCommit:
+    """A commit of examples alone."""
+    found = rows_of(random.Random(number), "examples", rows, f"prj_b{number}")  # noqa: S311
+    return StageCommit("bulk", f"bulk_{number}", "s", f"bulk_{number}", "done", None, {"examples": found})
+
+
+def written(folder: Path, count: int, each: int = 4500) -> None:
+    """Print what writing so many examples takes, in commits of 4,500 (a hundred projects): wall and processor time, and memory."""
+    lake = Lake(folder / "lake")
+    wall = spent = 0.0
+    for number in range(-(-count // each)):
+        commit = bulk(number, min(each, count - number * each))  # a caller has its rows in memory too
+        before = time.process_time()
+        wall += timed(lambda commit=commit: lake.commit(commit))  # type: ignore[misc]
+        spent += time.process_time() - before
+    size = sum(f.bytes for f in lake.files(table="examples")) / 1e9
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"{count} examples written: {wall:.1f} s, processor time {spent:.1f} s, {size:.2f} GB, load {os.getloadavg()[0]:.0f}")
+    print(f"largest memory, the rows of a commit included {memory:.2f} GB")
 
 
 QUESTIONS = {
@@ -310,11 +326,15 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=8000)
+    parser.add_argument("--write", type=int, help="only write so many examples")
     parser.add_argument("--scale", type=int, help="ask the typical questions on so many examples")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-lake"))
     try:
+        if arguments.write:
+            written(folder, arguments.write)
+            return
         if arguments.scale:
             at_scale(folder, arguments.scale)
             return

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
+
 from schemas.errors import PipelineError
 from storage.lake import Lake
 
@@ -50,6 +52,7 @@ def tidy(location: Path, files: int = FILES) -> bool:
         if max(lake.small_files(below_bytes=TARGET_BYTES // 2).values(), default=0) < files:
             return False
         lake.compact(target_bytes=TARGET_BYTES)
+        pa.default_memory_pool().release_unused()  # the driver of a run keeps what it needs, not what a merge once needed
     except PipelineError:  # another upkeep is running, or the device failed: the run itself will tell
         return False
     return True

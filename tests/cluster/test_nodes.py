@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import json, os, sys, threading, time
 from pathlib import Path
-os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_UV_RUN_RUNTIME_ENV="0")
+os.environ.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_UV_RUN_RUNTIME_ENV="0",
+                  RAY_raylet_start_wait_time_s="180")
 from ray.cluster_utils import Cluster
 from tests.fault.light import config_of, effects, light_groups, run_light
 lake, count = Path(sys.argv[1]), int(sys.argv[2])

@@ -51,19 +51,22 @@ def _is_ours(pid: int) -> bool:
     return False
 
 
-def killing(count: int, rng: random.Random, over: threading.Event, killed: list[int]) -> Callable[[], None]:
-    """Kill workers in the middle of their tasks until ``count`` are dead."""
+def killing(root: Path, items: int, count: int, rng: random.Random, over: threading.Event, killed: list[int]) -> Callable[[], None]:
+    """Kill workers in the middle of their tasks until ``count`` are dead; one for some executed stages, so that all strike work and not the
+    start of the worker that follows a dead one."""
 
     def work() -> None:
-        while len(killed) < count and not over.wait(rng.uniform(0.2, 0.6)):
-            alive = workers()
+        wanted = rng.randrange(2, 3 * items // count)
+        while len(killed) < count and not over.wait(0.02):
+            alive = workers() if len(effects(root)) >= wanted else []
             if alive:
                 victim = rng.choice(alive)
                 try:
                     os.kill(victim, signal.SIGKILL)
-                    killed.append(victim)
                 except ProcessLookupError:
                     continue
+                killed.append(victim)
+                wanted = len(effects(root)) + rng.randrange(2, 3 * items // count)
 
     return work
 
@@ -88,7 +91,7 @@ def test_killed_workers_cost_attempts_and_no_row(tmp_path: Path, items: int, kil
     root = tmp_path / "lake"
     over = threading.Event()
     killed: list[int] = []
-    killer = threading.Thread(target=killing(kills, random.Random(seed), over, killed))  # noqa: S311
+    killer = threading.Thread(target=killing(root, items, kills, random.Random(seed), over, killed))  # noqa: S311
     killer.start()
     try:
         results = run_light(root, light_groups(range(items)), config_of(engine="ray", ray=RAY, attempts=3))
@@ -101,7 +104,7 @@ def test_killed_workers_cost_attempts_and_no_row(tmp_path: Path, items: int, kil
     assert {r.status for r in results} == {"delivered"}
     exactly_once(root, items)
     assert len(effects(root)) >= 3 * items
-    assert killed
+    assert len(killed) == kills
     tally("R7", items=items, kills=len(killed), rows_lost=0, rows_doubled=0, effects=len(effects(root)), effects_needed=3 * items,
           given_up_for_the_next_run=len(lost))  # fmt: skip
 
