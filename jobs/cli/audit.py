@@ -28,10 +28,10 @@ def audit(
 ) -> None:
     """Execute a seeded sample of what a lake holds again, and compare.
 
-    Trajectories: every state, and the pictures and the sound of the delivered film. Examples: the prompt built anew, and what the
-    completion leads to. Groups: the matched key, and the reward of every candidate with its parts. All of it in scratch stores that begin
-    with the restored snapshot; nothing that was made before is used. Takes about as long as making them took. Where something differs, the
-    first difference is named.
+    Of a trajectory every state, and the pictures and the sound of the delivered film; of an example the prompt, built anew, and what its
+    completion leads to; of a group the matched key, and the reward of every candidate with its parts. All of it in scratch stores that
+    begin with the restored snapshot; nothing that was made before is used. Takes about as long as making them took. Where something
+    differs, the first difference is named.
 
     Examples:
 
