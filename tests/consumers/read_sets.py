@@ -42,7 +42,7 @@ def skyrl(folder: Path, tokenizer: str) -> None:
     rows = PromptDataset(files, AutoTokenizer.from_pretrained(tokenizer), max_prompt_length=60_000, num_workers=1)
     for place in range(len(rows)):
         prompt, env_class, extra, _ = rows[place]
-        say(roles=[m["role"] for m in prompt], env_class=env_class, call=extra["extra_info"]["call_index"])
+        say(roles=[m["role"] for m in prompt], env_class=env_class, call=extra["call_index"])
 
 
 def croissant(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Readers that are no trainers of their own take the exports: Harbor, NeMo Gym, SkyRL, Croissant (checks J and K)."""
+"""Readers that are no trainers of their own take the exports: verl's prompts (E), Harbor (J), NeMo Gym, SkyRL, Croissant (K)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("read")
     lake = Lake(place, create=False)
     connection = lake.connect()
-    for kind, consumer in (("sft", "atif"), ("rl", "nemo-gym"), ("rl", "skyrl"), ("sft", "hf")):
+    for kind, consumer in (("sft", "atif"), ("rl", "nemo-gym"), ("rl", "skyrl"), ("sft", "hf"), ("rl", "verl")):
         export(kind, consumer, connection, root / consumer, store=lake.store)
     connection.close()
     return root
@@ -48,3 +48,10 @@ def test_skyrl_reads_every_start(sets: Path, tokenizers: Path) -> None:
 def test_croissant_metadata_is_valid(sets: Path) -> None:
     (found,) = run_script("croissant", "read_sets.py", "croissant", sets / "hf")
     assert found["errors"] == []
+
+
+def test_verl_reads_every_start(sets: Path, tokenizers: Path) -> None:
+    found = run_script("verl", "verl_sets.py", "rl", sets / "verl", tokenizers / "qwen3")
+    assert len(found) > 10
+    assert {(tuple(r["prompt"]), r["agent"], r["loop"]) for r in found} == {(("system", "user"), "workprint", "workprint")}
+    assert {len(r["sha256"]) for r in found} == {64}

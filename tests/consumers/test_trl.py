@@ -110,3 +110,14 @@ def test_a_teacher_is_distilled_on_recorded_prompts(results: Results) -> None:
     (end,) = results["opd", "qwen3"]
     assert end["steps"] == 1
     assert all(loss > 0 for loss in end["losses"])
+
+
+@pytest.mark.full
+def test_verl_trains_the_same_tokens_as_trl(results: Results, exported: Callable[[str], Path], tokenizers: Path, tmp_path: Path) -> None:
+    folders = [tokenizers / template for template in TEMPLATES]
+    rows = run_script("verl", "verl_sets.py", "sft", exported("verl"), *folders, cwd=tmp_path)
+    for template in TEMPLATES:
+        *trl, _ = results["sft", template]
+        verl = [r for r in rows if r["template"] == template]
+        assert [r["trained"] for r in verl] == list(wanted(template).values())
+        assert [(r["tokens"], r["all"]) for r in verl] == [(r["tokens"], r["all"]) for r in trl]
