@@ -19,6 +19,7 @@ from materialize.export.parquet_folder import ParquetConsumer
 from materialize.export.records import Records
 from materialize.export.snippets import snippets
 from materialize.export.tables import PROMPT, TABLES, tools_digest
+from schemas.canonical import sha256_bytes
 
 AGENT = "workprint"
 """Name of the agent loop that restores a recorded state."""
@@ -56,6 +57,11 @@ def restored(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _number(ident: str) -> int:
+    """A number for verl's traces that is the same in every export; 52 bits of the name's digest."""
+    return int(sha256_bytes(ident.encode())[:13], 16)
+
+
 def _agent(row: dict[str, Any]) -> str:
     """Contents are answered in one turn without tools; tool calls are executed."""
     return AGENT if row["role"] == "orchestrator" else "single_turn_agent"
@@ -72,7 +78,12 @@ _PROMPTS: tuple[TableColumn, ...] = (
         "rewards are executed; the restored state stands for a truth",
         lambda i: {"style": "rule", "ground_truth": f'{{"snapshot_id":"{i.row["snapshot_id"]}"}}'},
     ),
-    struct("extra_info", RESTORE, "what the environment restores, and where the row comes from", lambda i: restored(i.row)),
+    struct(
+        "extra_info",
+        {"index": INT, **RESTORE},
+        "number of the row, what the environment restores, and where the row comes from",
+        lambda i: {"index": _number(i.ident), **restored(i.row)},
+    ),
 )
 
 

@@ -129,6 +129,7 @@ def test_verl_gets_prompts_with_what_is_restored_in_one_shape(con: duckdb.DuckDB
     snapshot = row["extra_info"]["snapshot_id"]
     assert row["reward_model"] == {"style": "rule", "ground_truth": f'{{"snapshot_id":"{snapshot}"}}'}
     assert {k for r in rows for k, v in r["extra_info"].items() if v is None} == set()
+    assert len({r["extra_info"]["index"] for r in rows}) == len(rows)
     assert yaml.safe_load((tmp_path / "out" / "agent.yaml").read_text()) == [
         {"name": "workprint", "_target_": "materialize.adapters.verl.agent_loop", "lake": "path/to/lake"}
     ]
