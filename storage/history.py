@@ -6,7 +6,7 @@ their part. Must not open data files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -77,8 +77,8 @@ def versions(con: sa.Connection) -> list[LakeVersion]:
     return [LakeVersion(*row) for row in con.execute(sa.select(LAKE_VERSION).order_by(LAKE_VERSION.c.version))]
 
 
-def files_at(con: sa.Connection, version: int | None, table: str | None = None) -> list[DataFile]:
-    """The files of a version (None: the newest), sorted by path.
+def files_at(con: sa.Connection, version: int | None, tables: Collection[str] | None = None) -> list[DataFile]:
+    """The files of a version (None: the newest), of all or some tables, sorted by path.
 
     Raises:
         ConfigInvalid: there is no such version, or it was given up by garbage collection.
@@ -87,19 +87,21 @@ def files_at(con: sa.Connection, version: int | None, table: str | None = None) 
     at = latest if version is None else version
     if at not in (0, latest) and con.execute(sa.select(LAKE_VERSION).where(LAKE_VERSION.c.version == at)).first() is None:
         raise ConfigInvalid("no_version", f"the lake has no version {at}; the newest is {latest}", "see `workprint status`")
-    visible: sa.ColumnElement[bool] = DATA_FILE.c.removed_version.is_(None)  # has an index
-    if at != latest:
+    visible: sa.ColumnElement[bool] = DATA_FILE.c.removed_version.is_(None)
+    if at != latest:  # the newest version is found by its indexes alone, however many came before it
         visible = sa.and_(DATA_FILE.c.added_version <= at, sa.or_(visible, DATA_FILE.c.removed_version > at))
-    if table is not None:
-        visible = sa.and_(visible, DATA_FILE.c.table_name == table)
-    ended = sa.select(DATA_PART.c.path, DATA_PART.c.stage_key).join(DATA_FILE, DATA_FILE.c.path == DATA_PART.c.path)
+    if tables is not None:
+        visible = sa.and_(visible, DATA_FILE.c.table_name.in_(sorted(tables)))
+    within = DATA_PART.c.path.in_(sa.select(DATA_FILE.c.path).where(visible))
+    ended = sa.and_(DATA_PART.c.removed_version.is_not(None), DATA_PART.c.removed_version <= at)
     dead: dict[str, list[str]] = {}
-    for path, key in con.execute(ended.where(visible, DATA_PART.c.removed_version <= at)):
+    for path, key in con.execute(sa.select(DATA_PART.c.path, DATA_PART.c.stage_key).where(ended, within)):
         dead.setdefault(path, []).append(key)
-    return [
+    found = [
         DataFile(f.path, f.table_name, f.rows, f.bytes, f.sha256, f.schema_version, tuple(sorted(dead.get(f.path, ()))))
-        for f in con.execute(sa.select(DATA_FILE).where(visible).order_by(DATA_FILE.c.path))
+        for f in con.execute(sa.select(DATA_FILE).where(visible))
     ]
+    return sorted(found, key=lambda f: f.path)
 
 
 def files_of(con: sa.Connection, table: str, stage_key: str) -> list[DataFile]:

@@ -303,7 +303,7 @@ class Lake:
             ConfigInvalid: there is no such version, or it was given up by garbage collection.
         """
         with self.ledger.reading() as con:
-            return history.files_at(con, version, table)
+            return history.files_at(con, version, None if table is None else (table,))
 
     def connect(
         self, version: int | None = None, *, threads: int | None = None, memory_limit: str | None = None, verify: bool = True
@@ -336,7 +336,8 @@ class Lake:
         """
         refuse_writes(sql)
         needed = tables_in(sql)
-        files = [f for f in self.files(version) if f.table in needed]
+        with self.ledger.reading() as reading:
+            files = history.files_at(reading, version, needed)
         if verify:
             self.verify(files)
         con = open_views(self.root, files, only=needed)

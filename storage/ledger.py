@@ -98,7 +98,15 @@ for _name, _columns in (("stage_run_live_key", ("stage_key",)), ("stage_run_live
         postgresql_where=STAGE_RUN.c.removed_version.is_(None),
     )
 
-_BY_SUBJECT = sa.Index("stage_run_subject", STAGE_RUN.c.subject)
+_LATER = (
+    sa.Index("stage_run_subject", STAGE_RUN.c.subject),
+    sa.Index(
+        "data_part_ended",
+        DATA_PART.c.path,
+        sqlite_where=DATA_PART.c.removed_version.is_not(None),
+        postgresql_where=DATA_PART.c.removed_version.is_not(None),
+    ),
+)
 """Came after the first ledgers: added to those when they are opened for writing."""
 
 ARTIFACT_REF = sa.Table(
@@ -205,11 +213,14 @@ class Ledger:
         """Add what ledgers of earlier releases lack."""
         with self._engine.connect() as con:
             con.execution_options(reading=True)
-            if any(index["name"] == _BY_SUBJECT.name for index in sa.inspect(con).get_indexes(STAGE_RUN.name)):
-                return
-        with self._making(), self._engine.begin() as con:
-            self._serialise(con)
-            _BY_SUBJECT.create(con, checkfirst=True)
+            inspector = sa.inspect(con)
+            known = {index["name"] for table in {str(i.table) for i in _LATER} for index in inspector.get_indexes(table)}
+        lacking = [index for index in _LATER if index.name not in known]
+        if lacking:
+            with self._making(), self._engine.begin() as con:
+                self._serialise(con)
+                for index in lacking:
+                    index.create(con, checkfirst=True)
 
     @contextmanager
     def _making(self) -> Iterator[None]:

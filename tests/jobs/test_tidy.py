@@ -78,14 +78,17 @@ def test_the_rows_of_a_stage_are_checked(lake: Lake) -> None:
     assert len(lake.rows_of("words", "stg_4_a")) == 3
 
 
-def test_a_ledger_from_before_the_index_of_subjects_gets_it(lake: Lake) -> None:
+def test_a_ledger_from_before_some_indexes_gets_them(lake: Lake) -> None:
     with lake.ledger.writing() as con:
         con.execute(sa.text("drop index stage_run_subject"))
+        con.execute(sa.text("drop index data_part_ended"))
     lake.ledger.close()
     copy = lake.root.rename(lake.root.parent / "copied elsewhere")  # a file that no engine of this process knows
     (copy / "ledger.sqlite").write_bytes((copy / "ledger.sqlite").read_bytes())
     again = Lake(copy, create=False)
     with again.ledger.reading() as con:
         plan = con.execute(sa.text("explain query plan select * from stage_run where subject = 'prj_1' and removed_version is null")).all()
+        ended = con.execute(sa.text("explain query plan select * from data_part where path = 'x' and removed_version is not null")).all()
     assert "stage_run_subject" in str(plan)
+    assert "data_part_ended" in str(ended)
     assert [r.stage_key for r in again.live("prj_1")] == ["stg_1_a"]
