@@ -93,7 +93,7 @@ class LiveView:
         table = Table(box=None, pad_edge=False)
         for name in ("source", "stage", "doing"):
             table.add_column(name, overflow="ellipsis", no_wrap=True)
-        for key, row in list(self._rows.items())[-SHOWN:]:
+        for key, row in sorted(self._rows.items(), key=lambda r: bool(r[1]["status"]))[:SHOWN]:  # what is being worked on comes first
             status = row["status"]
             shown = f"[{_MARK[status]}]{status}[/]" if status else row["text"].replace("[", "\\[")
             table.add_row(self._name(key).replace("[", "\\["), row["stage"], shown)
