@@ -61,13 +61,9 @@ def _inspection(evidence: dict[str, Any]) -> dict[str, Any]:
 
 
 def _owed(finding: dict[str, Any], findings: list[dict[str, Any]]) -> bool:
-    """The better clip of a mismatch is free only because another shot shows a repeated clip in its place, or one that was searched for
-    with a neighbour's query: it belongs there. What is then still amiss is seen by the next inspection."""
+    """The better clip of a mismatch is free only because another shot shows a repeated clip in its place: it belongs there."""
     if finding["code"] != DefectCode.ASSET_MISMATCH.value or "better" not in finding.get("context", {}):
         return False
-    misled = {f["subject"] for f in findings if f["code"] == DefectCode.PLAN_REPETITION.value and f["proposed_severity"] == "error"}
-    if misled - {finding["subject"]}:
-        return True
     repeated = {f["subject"] for f in findings if f["code"] == DefectCode.ASSET_REPEATED.value and f["proposed_severity"] == "error"}
     claimed = {
         f["subject"]

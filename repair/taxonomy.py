@@ -110,7 +110,7 @@ def _specs(at: InspectionLimits) -> tuple[DefectSpec, ...]:
         DefectSpec(
             code.PACING_TOO_LONG, p.TIMELINE, "shot or film",
             f"a slot is more than {at.pacing_factor:g} times its planned length and over {at.pacing_slack_us // ms} ms longer (an error "
-            "over twice that); or the film is longer than the task allows",
+            "over twice that, or where the film is longer than the task allows); or the film is longer than the task allows",
             "warning", (p.PLAN, p.TIMELINE, *picture), (mend.RETIME, mend.ACCEPT), False,
             "the length on the timeline exceeds what was planned",
         ),

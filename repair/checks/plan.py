@@ -130,7 +130,12 @@ def _repetition(state: ProductionState, shot_id: str) -> Iterator[Finding]:
     if _query(state, shot_id) == _query(state, before):
         own = _words(shot.planned.visual_query) not in ("", _query(state, before))
         words = f"same visual query as {before}; neighbours must differ" + ("; the plan gives the shot one of its own" if own else "")
-        context = {"query": _query(state, shot_id), "same_as": before, "narration": shot.planned.text[:160]}
+        context = {
+            "query": _query(state, shot_id),
+            "planned_query": shot.planned.visual_query[:160],
+            "same_as": before,
+            "narration": shot.planned.text[:160],
+        }
         artifact = shot.asset.ref.sha256 if shot.asset is not None else None
         severity: Literal["warning", "error"] = "error" if own else "warning"
         yield found(DefectCode.PLAN_REPETITION, shot_id, words, 1.0, 0.0, artifact=artifact, severity=severity, context=context)
@@ -154,9 +159,10 @@ def _pacing(state: ProductionState, shot_id: str, limits: InspectionLimits) -> I
         )  # fmt: skip
     elif slot > limits.pacing_factor * planned and slot - planned > limits.pacing_slack_us:
         words = f"slot is {slot // 1000} ms, planned {planned // 1000} ms, allowed {limits.pacing_factor:g} times that"
+        bursts = state.film.task.frame_rate.us_at(timeline.total_frames) > state.film.task.duration_max_us
         yield found(
             DefectCode.PACING_TOO_LONG, shot_id, words, slot / planned, limits.pacing_factor, artifact=artifact, context=context,
-            severity="error" if slot > 2 * limits.pacing_factor * planned else "warning",
+            severity="error" if bursts or slot > 2 * limits.pacing_factor * planned else "warning",
         )  # fmt: skip
     elif slot * limits.pacing_factor < planned and planned - slot > limits.pacing_slack_us:
         words = f"slot is {slot // 1000} ms, planned {planned // 1000} ms, allowed 1/{limits.pacing_factor:g} of that"

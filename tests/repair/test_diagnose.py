@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from repair.diagnose import ScriptedCritic
-from repair.findings import Finding, found
+from repair.findings import found
 from repair.taxonomy import TAXONOMY
 from replay.contents import Inspection, RepairRequest, SeverityOrder
 from schemas.contract import ContentRequest, Role
@@ -119,20 +119,3 @@ def test_the_cheapest_untried_mend_is_asked_for(shown: dict[str, Any], mend: Men
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(ConfigInvalid, match="no rule"):
         ask("fills", {})
-
-
-@pytest.mark.parametrize(
-    ("other", "severity"),
-    [
-        (None, "error"),
-        (found(Code.PLAN_REPETITION, "s002", "same query", 1.0, 0.0, severity="error"), "warning"),
-        (found(Code.PLAN_REPETITION, "s002", "same query", 1.0, 0.0, severity="warning"), "error"),
-        (found(Code.PLAN_REPETITION, "s001", "same query", 1.0, 0.0, severity="error"), "error"),
-    ],
-)
-def test_a_better_clip_that_is_owed_to_another_shot_is_no_error(other: Finding | None, severity: str) -> None:
-    """While a shot was searched for with another's query, its own clip lies free and seems better for somebody else."""
-    mismatch = found(Code.ASSET_MISMATCH, "s001", "ranks low", 0.8, 0.35, severity="error", context={"better": "clip_of_s002"})
-    shown = [{**f.evidence(), "standing": "new", "mends_tried": []} for f in (mismatch, other) if f is not None]
-    judged = ask("inspection", {"findings": shown})["judgements"]
-    assert judged[0] == {"subject": "s001", "code": "asset_mismatch", "confirmed": True, "severity": severity}

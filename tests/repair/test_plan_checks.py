@@ -117,3 +117,10 @@ def test_lengths_of_a_stale_timeline_are_not_judged() -> None:
     longer = narration(invented("longer"), 1, 3_900_000)
     shots = {**state.shots, "s002": state.shots["s002"].model_copy(update={"narration": longer})}
     assert codes(state.model_copy(update={"shots": shots})) == []
+
+
+def test_the_slot_that_makes_the_film_too_long_is_an_error() -> None:
+    """The guilty shot is mended; the film's own finding stays a warning, for mending it would move every shot."""
+    clips = tuple(clip(invented(f"c{i}"), QUERIES[i], 20_000_000) for i in range(3))
+    state = film(frames=(150, 60, 60), clips=clips, task=task(clips, duration_max_us=15_000_000))
+    assert codes(state) == [("film", Code.PACING_TOO_LONG, "warning"), ("s001", Code.PACING_TOO_LONG, "error")]
