@@ -160,7 +160,7 @@ def test_a_small_model_held_to_well_formed_calls_meets_the_checks_behind_them(fi
 def test_a_small_model_beside_the_scripted_teacher_speaks_in_every_role(film: Path, server: str, tmp_path: Path) -> None:
     policy = {
         "name": "mixed",
-        "seed": 5,
+        "seed": 4,
         "student": {**STUDENT, "tool_form": "hermes"},
         "turns": {"beta_start": 0.75, "update": 0, "decay_updates": 100},
     }
@@ -168,7 +168,7 @@ def test_a_small_model_beside_the_scripted_teacher_speaks_in_every_role(film: Pa
     (run,) = seen["run"]
     assert run["outcome"] in ("incomplete", "delivered")
     assert seen["failures"] == []
-    assert {t["role"] for t in seen["turns"] if t["provenance"] == "student"} >= {"orchestrator", "generator"}
+    assert {t["role"] for t in seen["turns"] if t["provenance"] == "student"} == {"orchestrator", "generator", "critic"}
     assert not [b for b in seen["blockers"] if b["provenance"] == "teacher" and b["code"] == "unparsable_output"]
 
 
