@@ -116,5 +116,5 @@ def test_a_picture_is_guessed_by_number_and_not_by_its_bytes() -> None:
 
 def test_pictures_belong_to_the_run_that_is_kept(studio: Studio) -> None:
     run, _, _ = inspect(deciding(studio, name="chat", student=SEES), SEES)
-    done = trajectory_done(trajectory_of(run, "chat m", 0, config_digest="0" * 64), run.suite.store)
+    done = trajectory_done(trajectory_of(run, "chat m", 0, config_digest="0" * 64), run.suite.store, {})
     assert set(run.calls[1].request.pictures) <= set(done.artifacts)
