@@ -5,6 +5,7 @@ event, artifacts and snapshot together; the journal line is the commit point. A 
 (``PipelineError``) propagate with the state as it was; a policy never sees them.
 
 Must not decide anything a policy should decide, and must not know any tool by name except the one that delivers.
+A little over 500 lines, because the order of a step is read as a whole.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ whose arguments are no JSON) are not compared; they are listed in the manifest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -114,14 +114,16 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
     left_out: list[LeftOut] = []
     keys: list[ComparedKey] = []
     digests: dict[str, str] = {}
-    for row in _groups(con):
+
+    def against(row: Mapping[str, Any], verified: bool) -> str | None:
         rule = rule_against(
-            options, row["split"], row["role"], row["kind"], row["provenance"], row["licence"], row["project_id"], row["verified"],
+            options, row["split"], row["role"], row["kind"], row["provenance"], row["licence"], row["project_id"], verified,
             quality=qualities.get(row["trajectory_id"]),
         )  # fmt: skip
-        if rule is None and row["project_id"] in tainted:
-            rule = "contaminated"
-        if rule is not None:
+        return "contaminated" if rule is None and row["project_id"] in tainted else rule
+
+    for row in _groups(con):
+        if (rule := against(row, row["verified"])) is not None:
             not_taken[rule] = not_taken.get(rule, 0) + 1
             continue
         members = []
@@ -138,13 +140,7 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
         digests |= {k.ident: f"{row['row_digest']} {row['candidates']}" for k in made}
     for key in _repairs(kind, con):
         row = key.repair.example if key.repair is not None else {}
-        rule = rule_against(
-            options, row["split"], row["role"], row["kind"], row["provenance"], row["licence"], row["project_id"], True,
-            quality=qualities.get(row["trajectory_id"]),
-        )  # fmt: skip
-        if rule is None and row["project_id"] in tainted:
-            rule = "contaminated"
-        if rule is not None:
+        if (rule := against(row, True)) is not None:
             not_taken[rule] = not_taken.get(rule, 0) + 1
             continue
         try:
