@@ -35,12 +35,16 @@ class Place:
     ledger_url: str | None
 
 
+def cache_folder() -> Path:
+    """Where this user keeps what can be made again."""
+    return Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_dir("workprint"))
+
+
 def work_folder(location: Path | str) -> Path:
     """The folder on this machine of a lake at ``location`` (a folder or ``s3://...``)."""
     if not is_bucket_url(str(location)):
         return Path(location).resolve()
-    cache = Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_dir("workprint"))
-    return (cache / "lakes" / sha256_bytes(Bucket(str(location)).url.encode())[:16]).resolve()
+    return (cache_folder() / "lakes" / sha256_bytes(Bucket(str(location)).url.encode())[:16]).resolve()
 
 
 def place_of(location: Path | str, ledger_url: str | None) -> Place:
