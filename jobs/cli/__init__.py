@@ -61,6 +61,31 @@ audit.register(app)
 studio.register(app)
 explaining.register(app)
 
+PANELS = {
+    "The whole job": ("run", "demo", "status", "report", "explain"),
+    "One video, no lake": ("invert", "replay", "verify"),
+    "Ask": ("query", "sql", "versions", "dataset"),
+    "Datasets": ("export", "masks"),
+    "Repair and groups": ("inject", "rft", "quality", "groups", "reward"),
+    "Other agents": ("tools", "mcp", "openenv", "import"),
+    "Trust": ("audit", "fsck", "doctor", "studio"),
+    "Upkeep": ("lake", "compact", "gc", "fetch"),
+}
+"""Headings of ``workprint --help`` and the commands under each."""
+
+
+def _arrange() -> None:
+    """Put every command under its heading, in the order of :data:`PANELS`."""
+    panels = {name: panel for panel, names in PANELS.items() for name in names}
+    order = list(panels)
+    for registered in (app.registered_commands, app.registered_groups):
+        for info in registered:
+            info.rich_help_panel = panels[info.name or ""]
+    app.registered_commands.sort(key=lambda info: order.index(info.name or ""))
+
+
+_arrange()
+
 
 def _version(show: bool) -> None:
     if show:
