@@ -20,7 +20,6 @@ from jobs.layout import ProjectFolder, laid_out, lay_out
 from jobs.live import LiveView
 from jobs.progress import runs_folder
 from jobs.sources import Located, SourceGroup, group, locate
-from jobs.tidy import tidied
 from media.sandbox import open_sandbox
 from schemas.canonical import derive_id
 from schemas.errors import ConfigInvalid
@@ -146,7 +145,7 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_bytes(orjson.dumps(_record(groups, config), option=orjson.OPT_INDENT_2))
     shown = {g.key: g.items[0].uri for g in groups}
-    with LiveView(opened.root, run_id, shown, quiet=quiet), tidied(opened.location):
+    with LiveView(opened.root, run_id, shown, quiet=quiet):
         if config.run.engine == "ray":
             from jobs.ray_runner import run_all as ray_run
 

@@ -1,6 +1,7 @@
 """Projects one after the other in this process: for debugging, and where Ray is not wanted. Rows equal those of the Ray runner.
 
-Time limits of a stage hold here too; a memory limit can only be told to the stage, since ending the process would end the run.
+Small files are merged meanwhile. Time limits of a stage hold here too; a memory limit can only be told to the stage, since ending the
+process would end the run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from jobs.config import WorkprintConfig
 from jobs.guard import guarded
 from jobs.progress import EventLog
 from jobs.sources import SourceGroup
+from jobs.tidy import tidied
 from jobs.work import Work
 from storage.place import work_folder
 
@@ -30,5 +32,5 @@ def run_all(
     Args:
         work: what is done with one project; the chain of stages.
     """
-    with guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=False):
+    with guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=False), tidied(lake):
         return [work(group, config, lake, run_id) for group in groups]

@@ -22,6 +22,7 @@ from jobs.confine import can_be_private, private_network
 from jobs.guard import guarded
 from jobs.progress import EventLog, last_failure, last_stage
 from jobs.sources import SourceGroup
+from jobs.tidy import Merge, merged, tidied
 from jobs.work import Work
 from replay.chat.config import ModelConfig
 from replay.chat.model import ChatRequest, HttpChatModel
@@ -75,7 +76,7 @@ def run_all(
         work: what is done with one project; the chain of stages.
     """
     settings = config.run.ray
-    with _network(config), _session(settings) as ray:
+    with _network(config), _session(settings) as ray, tidied(lake, _merging(ray)):
         cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
         task = ray.remote(
             num_cpus=min(settings.cpus_per_project, cpus),
@@ -108,6 +109,28 @@ def run_all(
                     else:
                         results[batch[0].key] = _lost(batch[0], lake, run_id, config.run.attempts, error)
         return [results[g.key] for g in groups]
+
+
+def _merging(ray: Any) -> Merge:
+    """Merge in a worker that ends with it, so that the driver's memory does not grow with the lake."""
+    task = ray.remote(num_cpus=0, max_calls=1, max_retries=0)(_merged)
+
+    def merge(lake: Path) -> None:
+        try:
+            ray.get(task.remote(lake, _carried()))
+        except ray.exceptions.RayTaskError as error:
+            raise error.as_instanceof_cause() from None
+        except ray.exceptions.RayError as error:
+            raise ToolFailed(
+                "merge_died", f"the process that merges small files ended: {error}", "nothing is lost; it is tried again"
+            ) from error
+
+    return merge
+
+
+def _merged(lake: Path, environment: dict[str, str]) -> None:
+    os.environ.update(environment)
+    merged(lake)
 
 
 def _lean(result: ProjectResult, group: SourceGroup) -> ProjectResult:

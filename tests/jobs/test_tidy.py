@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from jobs.tidy import tidied, tidy
-from schemas.errors import StorageFault
+from schemas.errors import StorageFault, ToolFailed
 from storage.lake import Lake
+from tests.fault.light import config_of, light_groups, run_light
 from tests.storage.lakes import assert_sound, commit_of, count, rejection_of
 
 
@@ -43,6 +45,29 @@ def test_a_lake_is_looked_after_during_a_run_and_at_its_end(lake: Lake) -> None:
             lake.commit(commit_of(n))
     assert len(lake.files()) <= 6
     assert count(lake, "words") == 36
+
+
+def test_a_run_on_ray_merges_outside_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("merged in the driver")
+
+    monkeypatch.setattr(Lake, "compact", refused)
+    monkeypatch.setattr("jobs.ray_runner.tidied", partial(tidied, every_s=0.5, files=6))
+    lake = Lake(tmp_path / "lake")
+    results = run_light(lake.root, light_groups(range(20)), config_of(engine="ray", ray={"cpus_per_project": 1}))
+    assert {r.status for r in results} == {"delivered"}
+    assert len(lake.files()) < 6 * 5, "20 projects make 160 files"
+    assert {v.kind for v in lake.versions()} == {"commit", "compaction"}
+    assert count(lake, "words") == 60
+    assert not lake.fsck().findings
+
+
+def test_a_merge_that_fails_elsewhere_is_tried_again_later(lake: Lake) -> None:
+    def dies(_: Path) -> None:
+        raise ToolFailed("merge_died", "the process that merges small files ended")
+
+    assert not tidy(lake.root, dies, files=6)
+    assert tidy(lake.root, files=6)
 
 
 def test_a_run_that_is_broken_off_does_not_wait_for_a_merge(lake: Lake) -> None:
