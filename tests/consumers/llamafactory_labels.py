@@ -1,6 +1,7 @@
 """Loads a ShareGPT export with LLaMA-Factory and prints, for every row, the text that its labels train.
 
-Runs in LLaMA-Factory's environment: ``python llamafactory_labels.py EXPORT TOKENIZER TEMPLATE``. One JSON object a row.
+Runs in LLaMA-Factory's environment: ``python llamafactory_labels.py EXPORT TOKENIZER TEMPLATE [sft|rm|kto]``. One JSON object a row, with
+``trained``, or ``chosen`` and ``rejected`` (rm), or ``trained`` and ``label`` (kto).
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ from transformers import AutoTokenizer, Seq2SeqTrainingArguments  # noqa: E402
 
 if __name__ == "__main__":
     export, folder, name = sys.argv[1:4]
+    stage = sys.argv[4] if len(sys.argv) > 4 else "sft"
     tokenizer = AutoTokenizer.from_pretrained(folder)
     data = DataArguments(dataset="workprint", dataset_dir=export, template=name, cutoff_len=32768, overwrite_cache=True)
     model = ModelArguments(model_name_or_path=folder)
     training = Seq2SeqTrainingArguments(output_dir=export + "/../lf-out", use_cpu=True, do_train=True)
     template = get_template_and_fix_tokenizer(tokenizer, data)
-    rows = get_dataset(template, model, data, training, stage="sft", tokenizer=tokenizer)["train_dataset"]
+    sizes = types.SimpleNamespace(merge_size=2)  # templates of models that see want to know it, though no row has a picture
+    processor = types.SimpleNamespace(image_processor=sizes, video_processor=sizes)
+    rows = get_dataset(template, model, data, training, stage=stage, tokenizer=tokenizer, processor=processor)["train_dataset"]
     for row in rows:
-        labels = [label for label in row["labels"] if label != -100]
-        print("@@" + json.dumps({"trained": tokenizer.decode(labels), "all": tokenizer.decode(row["input_ids"])}))
+        fields = {"trained": "labels"} if stage != "rm" else {"chosen": "chosen_labels", "rejected": "rejected_labels"}
+        line = {field: tokenizer.decode([label for label in row[labels] if label != -100]) for field, labels in fields.items()}
+        print("@@" + json.dumps(line | ({"label": row["kto_tags"]} if stage == "kto" else {})))

@@ -121,3 +121,33 @@ def test_verl_trains_the_same_tokens_as_trl(results: Results, exported: Callable
         verl = [r for r in rows if r["template"] == template]
         assert [r["trained"] for r in verl] == list(wanted(template).values())
         assert [(r["tokens"], r["all"]) for r in verl] == [(r["tokens"], r["all"]) for r in trl]
+
+
+def compared_elsewhere(consumer: str, kind: str, groups: duckdb.DuckDBPyConnection, tokenizers: Path, folder: Path) -> list[dict[str, Any]]:
+    """The texts that another trainer takes of the same pairs or labels."""
+    export(kind, consumer, groups, folder / kind)
+    if consumer == "llamafactory":
+        stage = {"pref": "rm", "kto": "kto"}[kind]
+        return run_script(consumer, "llamafactory_labels.py", folder / kind, tokenizers / "qwen3", "qwen3_nothink", stage, cwd=folder)
+    mode, file = {"pref": "rlhf", "kto": "kto"}[kind], folder / kind / "train.jsonl"
+    return run_script(consumer, "swift_labels.py", file, tokenizers / "qwen3", "qwen3_nothinking", "hermes", mode, cwd=folder)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("consumer", ["llamafactory", "swift"])
+def test_other_trainers_compare_the_same_pairs(
+    consumer: str, results: Results, groups: duckdb.DuckDBPyConnection, tokenizers: Path, tmp_path: Path
+) -> None:
+    *trl, _ = results["pref", "qwen3"]
+    rows = compared_elsewhere(consumer, "pref", groups, tokenizers, tmp_path)
+    assert sorted((r["chosen"], r["rejected"]) for r in rows) == sorted((r["chosen"], r["rejected"]) for r in trl)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("consumer", ["llamafactory", "swift"])
+def test_other_trainers_label_the_same_texts(
+    consumer: str, results: Results, groups: duckdb.DuckDBPyConnection, tokenizers: Path, tmp_path: Path
+) -> None:
+    *trl, _ = results["kto", "qwen3"]
+    rows = compared_elsewhere(consumer, "kto", groups, tokenizers, tmp_path)
+    assert sorted((r["trained"], r["label"]) for r in rows) == sorted((r["trained"], r["label"]) for r in trl)
