@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any, NotRequired
 
 
 def say(**values: object) -> None:
@@ -51,6 +52,82 @@ def croissant(folder: Path) -> None:
 
     read = mlcroissant.Dataset(jsonld=str(folder / "croissant.json"))
     say(errors=sorted(read.metadata.issues.errors), name=read.metadata.name)
+
+
+def openai(folder: Path) -> None:
+    """The types of a chat request in OpenAI's SDK, which fine-tuning lines consist of; unknown fields of a line are refused.
+
+    The SDK's message types allow more than fine-tuning does: ``tests/consumers/test_readers.py`` holds the rest.
+    """
+    from openai.types.chat import ChatCompletionAssistantMessageParam, ChatCompletionFunctionToolParam, ChatCompletionMessageParam
+    from pydantic import TypeAdapter, with_config
+    from typing_extensions import TypedDict
+
+    closed = with_config({"extra": "forbid"})
+
+    @closed
+    class Asked(TypedDict):
+        messages: list[ChatCompletionMessageParam]
+        tools: NotRequired[list[ChatCompletionFunctionToolParam]]
+        parallel_tool_calls: NotRequired[bool]
+
+    @closed
+    class Pair(TypedDict):
+        input: Asked
+        preferred_output: list[ChatCompletionAssistantMessageParam]
+        non_preferred_output: list[ChatCompletionAssistantMessageParam]
+
+    example, pair = TypeAdapter(Asked), TypeAdapter(Pair)  # they live as long as what they check
+
+    def checked(read: Any, raw: Any, key: str = "") -> None:
+        """Walk through what pydantic checks only as it is read: the SDK types lists as iterables, and a text as content counts as one."""
+        if isinstance(read, dict):
+            for name, part in read.items():
+                checked(part, raw[name], name)
+        elif not isinstance(read, str | int | float | None) and not (key == "content" and isinstance(raw, str)):
+            for part, raw_part in zip(read, raw, strict=True):
+                checked(part, raw_part)
+
+    for line in (folder / "train.jsonl").read_text("utf-8").splitlines():
+        row = json.loads(line)
+        if "input" in row:
+            checked(pair.validate_json(line, strict=True), row)
+            asked, said = row["input"], [row["preferred_output"], row["non_preferred_output"]]
+        else:
+            checked(example.validate_json(line, strict=True), row)
+            asked, said = row, [[m for m in row["messages"] if m["role"] == "assistant"]]
+        calls = [[(c["function"]["name"], c["function"]["arguments"]) for m in part for c in m.get("tool_calls", ())] for part in said]
+        say(
+            roles=[m["role"] for m in asked["messages"]],
+            said=[len(part) for part in said],
+            content=[part[0].get("content") for part in said],
+            calls=calls,
+            tools=[t["function"]["name"] for t in asked.get("tools", ())],
+        )
+
+
+def mcp(folder: Path) -> None:
+    """The official SDK's client over standard streams: lists the tools of ``workprint mcp``, looks, and makes calls.
+
+    ``folder`` holds ``server.json`` (command and arguments) and ``calls.json`` (name and arguments of each).
+    """
+    import asyncio
+
+    import mcp as sdk
+
+    command = json.loads((folder / "server.json").read_text("utf-8"))
+    calls = json.loads((folder / "calls.json").read_text("utf-8"))
+
+    async def drive() -> None:
+        server = sdk.StdioServerParameters(command=command[0], args=command[1:])
+        async with sdk.Client(server, read_timeout_seconds=300) as client:
+            listed = await client.list_tools()
+            say(tools=[t.name for t in listed.tools], schemas=[t.input_schema["type"] for t in listed.tools])
+            for name, arguments in calls:
+                result = await client.call_tool(name, arguments)
+                say(name=name, error=bool(result.is_error), text=result.content[0].text)
+
+    asyncio.run(drive())
 
 
 if __name__ == "__main__":

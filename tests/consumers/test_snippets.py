@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,7 +66,8 @@ def cards(exported: Callable[[str], Path], tables: dict[str, pa.Table], tmp_path
     groups: duckdb.DuckDBPyConnection = connect(tables)
     for kind, source in {"pref": groups, "kto": groups, "opd": connect_turns(turns)}.items():
         export(kind, "hf", source, root / kind)
-    subprocess.run(["workprint", "export", "rl", "--to", "hf", "--lake", "lake", "-o", "rl", "--limit", "4"], cwd=root, check=True)
+    command = str(Path(sys.executable).with_name("workprint"))
+    subprocess.run([command, "export", "rl", "--to", "hf", "--lake", "lake", "-o", "rl", "--limit", "4"], cwd=root, check=True)
     return {"sft": exported("hf")} | {kind: root / kind for kind in ("pref", "kto", "opd", "rl")}
 
 

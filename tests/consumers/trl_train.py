@@ -1,6 +1,7 @@
 """Trains a tiny random model in TRL for a few steps on exported sets and tells what was trained.
 
-Runs in TRL's environment: ``python trl_train.py KIND EXPORT TOKENIZER [KIND EXPORT TOKENIZER ...]`` with KIND one of sft, pref, kto, opd.
+Runs in TRL's environment: ``python trl_train.py KIND EXPORT TOKENIZER [KIND EXPORT TOKENIZER ...]`` with KIND one of sft, rft, pref, kto,
+opd.
 Prints one JSON object for every row with the number of its job, its id and the decoded tokens that bear the loss; then one with the
 losses, or with the error that ended the job. No network, no GPU.
 """
@@ -59,6 +60,9 @@ def train_sft(data: Dataset, tokenizer: Any, out: str) -> None:
         labels = [label for label in batch["labels"][0].tolist() if label != -100]
         say(id=original["example_id"], trained=tokenizer.decode(labels), tokens=len(labels), all=tokenizer.decode(batch["input_ids"][0]))
     losses(trainer)
+
+
+train_rft = train_sft  # the rows have one form
 
 
 def train_pref(data: Dataset, tokenizer: Any, out: str) -> None:

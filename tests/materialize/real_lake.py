@@ -14,6 +14,7 @@ from materialize.recorded import LakeRuns
 from media.sandbox import open_sandbox
 from repair.config import FaultConfig
 from schemas.artifact import ArtifactKind
+from schemas.example import Split
 from schemas.trajectory import Trajectory
 from storage.lake import Lake, StageCommit
 from tests.replay.small_film import SmallFilm
@@ -37,31 +38,35 @@ class RealLake:
         return LakeRuns(self.lake)
 
 
-def make_lake(root: Path) -> RealLake:
-    """Make it in an empty folder; some seconds."""
+def make_lake(root: Path, split: str = "train") -> RealLake:
+    """Make it in an empty folder; some seconds. ``split`` is that of the project."""
     film = SmallFilm(root, open_sandbox(), shots=3, spotlight_every=99, faults=FAULTS)
     lake = Lake(root / "lake")
     board = lake.store.put_bytes(film.board.canonical(), ArtifactKind.STORYBOARD, "application/json").sha256
     rows = storyboard_rows(film.board)
-    _commit(lake, film, "invert", "one", {**rows, "projects": [{**rows["projects"][0], "split": "train"}]}, (board,))
+    commit_rows(lake, film, "invert", "one", {**rows, "projects": [{**rows["projects"][0], "split": split}]}, (board,))
     runs = []
     for seed in SEEDS:
         trajectory, run = film.play(root / "lake", seed)
         runs.append(trajectory)
         done = trajectory_done(trajectory, run.suite.store, run.spent_us)
         sha = lake.store.put_bytes(trajectory.canonical(), ArtifactKind.TRAJECTORY, "application/json").sha256
-        _commit(lake, film, "replay", trajectory.trajectory_id, done.rows, (*done.artifacts, sha, film.config_digest))
+        commit_rows(lake, film, "replay", trajectory.trajectory_id, done.rows, (*done.artifacts, sha, film.config_digest))
+    config = CONFIG.model_copy(update={"pinned": {film.board.project_id: Split(split)}})
     made: dict[str, dict[str, object]] = {}
     kept: set[str] = set()
     for trajectory in runs:
-        done_examples = materialize(trajectory, film.board, lake.store, lake.snapshots, CONFIG, None, known=frozenset(made))
+        done_examples = materialize(trajectory, film.board, lake.store, lake.snapshots, config, None, known=frozenset(made))
         made |= {row["example_id"]: row for row in done_examples.rows["examples"]}
         kept |= set(done_examples.artifacts)
-    _commit(lake, film, "materialize", "all", {"examples": list(made.values())}, tuple(sorted(kept)))
+    commit_rows(lake, film, "materialize", "all", {"examples": list(made.values())}, tuple(sorted(kept)))
     return RealLake(lake, film, tuple(runs))
 
 
-def _commit(lake: Lake, film: SmallFilm, stage: str, scope: str, rows: dict[str, list[dict[str, object]]], kept: tuple[str, ...]) -> None:
+def commit_rows(
+    lake: Lake, film: SmallFilm, stage: str, scope: str, rows: dict[str, list[dict[str, object]]], kept: tuple[str, ...]
+) -> None:
+    """A finished stage of the project's run."""
     lake.commit(StageCommit(stage, f"stg_{stage}_{scope}", film.board.project_id, scope, "done", None, rows, kept, "run_1"))
 
 
