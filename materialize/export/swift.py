@@ -16,24 +16,27 @@ from materialize.export.json_lines import Line, LinesConsumer
 from materialize.export.tables import TABLES
 from materialize.export.texts import BadText
 
+_SCALE = "--loss_scale default+ignore_empty_think"
 _COMMANDS = {
-    "sft": "swift sft --model Qwen/Qwen3-8B",
-    "rft": "swift sft --model Qwen/Qwen3-8B",
-    "pref": "swift rlhf --rlhf_type dpo --model Qwen/Qwen3-8B",
-    "kto": "swift rlhf --rlhf_type kto --model Qwen/Qwen3-8B",
+    "sft": f"swift sft --model Qwen/Qwen3-8B {_SCALE}",
+    "rft": f"swift sft --model Qwen/Qwen3-8B {_SCALE}",
+    "pref": f"swift rlhf --rlhf_type dpo --model Qwen/Qwen3-8B {_SCALE}",
+    "kto": f"swift rlhf --rlhf_type kto --model Qwen/Qwen3-8B {_SCALE}",
     "opd": "swift rlhf --rlhf_type gkd --lmbda 1 --model Qwen/Qwen3-0.6B --teacher_model Qwen/Qwen3-8B",
 }
 _LOADING = """```sh
-{command} --dataset path/to/this/folder/{split}.jsonl --agent_template hermes --enable_thinking false
+{command} \\
+  --dataset path/to/this/folder/{split}.jsonl --agent_template hermes --enable_thinking false
 ```
 
 `--agent_template` writes the same calls in the form of another model family (`qwen3_5`, `qwen3_coder`, ...).{more}
 """
+_EMPTY = " The loss\nscale keeps the empty thinking block, which ms-swift writes before an answer, from being trained."
 _MORE = {
-    "sft": " Only the last\nmessage is an answer, and it carries `loss: true`.",
-    "rft": " Only the last\nmessage is an answer, and it carries `loss: true`.",
-    "pref": " The\nlast message of `messages` is the chosen answer, that of `rejected_messages` the rejected one.",
-    "kto": " The\nlast message is the answer that `label` judges.",
+    "sft": _EMPTY + " Only the last\nmessage is an answer, and it carries `loss: true`.",
+    "rft": _EMPTY + " Only the last\nmessage is an answer, and it carries `loss: true`.",
+    "pref": _EMPTY + " The\nlast message of `messages` is the chosen answer, that of `rejected_messages` the rejected one.",
+    "kto": _EMPTY + " The\nlast message is the answer that `label` judges.",
     "opd": " The\nstudent answers `messages` itself; `dataset` says whose turn was recorded,"
     " and teachers can be chosen by it\n(`--teacher_tag_key`).",
 }

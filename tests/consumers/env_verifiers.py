@@ -46,7 +46,8 @@ def run(calls, episodes):
             "--select.include.idx", json.dumps([str(PLACES[e["snapshot_id"]]) for e in episodes]), "--env.agent.runtime.type", "subprocess",
             "--no-push", "--no-rich", "-o", "runs", "--run.name", name, *(("--env.taskset.task.calls", str(calls)) if calls else ()),
         ]  # fmt: skip
-        done = subprocess.run(command, env=os.environ | {"NO_KEY": "none"}, capture_output=True, text=True, timeout=500)
+        env = os.environ | {"NO_KEY": "none", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # where uv lies
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     lines = [json.loads(line) for path in Path("runs", name).rglob("traces.jsonl") for line in path.read_text().splitlines()]
     traces = {line["task"]["data"]["row"]["snapshot_id"]: line["traces"][0] for line in lines}

@@ -22,11 +22,21 @@ def test_llamafactory_trains_the_authored_text(
     assert [r["trained"] for r in rows] == [getattr(case, column) for case in CASES]
 
 
-@pytest.mark.parametrize(("agent", "column"), [("hermes", "qwen3"), ("qwen3_5", "qwen3_8")])
-def test_swift_trains_the_authored_text(agent: str, column: str, exported: Callable[[str], Path], tokenizers: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("template", "agent", "column"),
+    [
+        ("qwen3", "hermes", "qwen3"),
+        ("qwen3_nothinking", "hermes", "qwen3"),
+        ("qwen3_5", "qwen3_5", "qwen3_8"),
+        ("qwen3_8", "qwen3_5", "qwen3_8"),
+    ],
+)
+def test_swift_trains_the_authored_text(
+    template: str, agent: str, column: str, exported: Callable[[str], Path], tokenizers: Path, tmp_path: Path
+) -> None:
     """ms-swift's form of a Qwen3.5 call writes booleans as JSON does, which is Qwen3.8's text."""
     file = exported("swift") / "train.jsonl"
-    rows = run_script("swift", "swift_labels.py", file, tokenizers / "qwen3", "qwen3_nothinking", agent, cwd=tmp_path)
+    rows = run_script("swift", "swift_labels.py", file, tokenizers / column, template, agent, cwd=tmp_path)
     assert [r["trained"] for r in rows] == [getattr(case, column) for case in CASES]
 
 

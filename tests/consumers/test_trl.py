@@ -130,7 +130,7 @@ def compared_elsewhere(consumer: str, kind: str, groups: duckdb.DuckDBPyConnecti
         stage = {"pref": "rm", "kto": "kto"}[kind]
         return run_script(consumer, "llamafactory_labels.py", folder / kind, tokenizers / "qwen3", "qwen3_nothink", stage, cwd=folder)
     mode, file = {"pref": "rlhf", "kto": "kto"}[kind], folder / kind / "train.jsonl"
-    return run_script(consumer, "swift_labels.py", file, tokenizers / "qwen3", "qwen3_nothinking", "hermes", mode, cwd=folder)
+    return run_script(consumer, "swift_labels.py", file, tokenizers / "qwen3", "qwen3", "hermes", mode, cwd=folder)
 
 
 @pytest.mark.full
