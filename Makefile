@@ -49,7 +49,7 @@ consumers-ci: setup ## the environments of TRL and OpenEnv, in which `make test`
 
 test-consumers: setup ## every trainer and reader loads its exports, each in an environment of its own (about 20 GB)
 	bash scripts/consumers.sh build
-	$(PY) -m pytest -q tests/consumers
+	$(PY) -m pytest -q -n 2 --dist loadfile tests/consumers
 
 test-hostile: setup ## sandbox, media and injection attacks; with WORKPRINT_COUNTS=docs/hostile.json counts them for SECURITY.md
 	$(PY) -m pytest -q tests/hostile

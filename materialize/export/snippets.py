@@ -123,7 +123,8 @@ python -m skyrl.train.entrypoints.main_base data.train_data="['path/to/this/fold
   generator.chat_template_kwargs.enable_thinking=False
 ```
 
-Register your environment as `workprint` with `skyrl_gym.register`; its `init` gets all columns but `prompt` and `env_class` as extras.
+In the process that trains, before training begins, make the environment `workprint` known:
+`materialize.adapters.skyrl.register("path/to/lake", tokenizer="Qwen/Qwen3-8B")`.
 """
 
 _BY_KIND: dict[str, tuple[tuple[str, str], ...]] = {
