@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inversion.admission import refuse_item, refuse_media, refuse_storyboard, refuse_transcript
-from inversion.asr import recogniser
-from inversion.config import InversionConfig
+from inversion.asr import Recogniser, recogniser
+from inversion.config import AsrConfig, InversionConfig
 from inversion.evidence import gather_evidence
 from inversion.given import from_sidecar
 from inversion.listen import transcribe
@@ -73,6 +73,7 @@ def invert(
     sandbox: Sandbox,
     store: ArtifactStore,
     reader: TextReader | None = None,
+    open_recogniser: Callable[[AsrConfig], Recogniser] = recogniser,
     note: Note | None = None,
 ) -> Done[Storyboard] | Rejected:
     """Recover the storyboard of a finished narrated video.
@@ -84,6 +85,7 @@ def invert(
         sandbox: where decoders run.
         store: key frames and the storyboard are written here.
         reader: reads text off key frames; without one no on-screen text is found.
+        open_recogniser: gives who listens, asked only where the source brings no text of its own.
         note: told of progress, from either of two threads.
 
     Returns:
@@ -104,7 +106,7 @@ def invert(
         if refused is not None:
             return refused
         given = _given(item, config)
-        seen, heard = _look_and_listen(path, media, item, given, config, sandbox, store, reader, tell)
+        seen, heard = _look_and_listen(path, media, item, given, config, sandbox, store, reader, open_recogniser, tell)
     except MediaRejected as error:
         return rejected(error)
     if isinstance(heard, Rejected):
@@ -151,6 +153,7 @@ def _look_and_listen(
     sandbox: Sandbox,
     store: ArtifactStore,
     reader: TextReader | None,
+    open_recogniser: Callable[[AsrConfig], Recogniser],
     tell: Note,
 ) -> tuple[_Seen, Transcript | Rejected]:
     """Both halves, at the same time where the configuration allows; a rejected transcript ends the looking early."""
@@ -163,7 +166,7 @@ def _look_and_listen(
 
     def listen() -> Transcript | Rejected:
         try:
-            transcript = _listen(path, media, item, given, config, sandbox, say)
+            transcript = _listen(path, media, item, given, config, sandbox, open_recogniser, say)
             refused = refuse_transcript(transcript, config.admission)
             if refused is not None:
                 stop.set()
@@ -195,7 +198,14 @@ def _look_and_listen(
 
 
 def _listen(
-    path: Path, media: MediaInfo, item: SourceItem, given: _Given, config: InversionConfig, sandbox: Sandbox, say: Note
+    path: Path,
+    media: MediaInfo,
+    item: SourceItem,
+    given: _Given,
+    config: InversionConfig,
+    sandbox: Sandbox,
+    open_recogniser: Callable[[AsrConfig], Recogniser],
+    say: Note,
 ) -> Transcript:
     audio = read_pcm(path, media, sandbox)
     language = config.language or item.language
@@ -204,7 +214,7 @@ def _listen(
         return from_sidecar(given.subtitles, audio, config, language)
     script = None if given.script is None else given.script.segments
     language = language or (None if given.script is None else given.script.language)
-    return transcribe(audio, recogniser(config.asr), config, language=language, script=script, note=say)
+    return transcribe(audio, open_recogniser(config.asr), config, language=language, script=script, note=say)
 
 
 def _judge(

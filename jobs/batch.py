@@ -18,7 +18,7 @@ from jobs.config import WorkprintConfig, load_config
 from jobs.kinship import settle
 from jobs.layout import ProjectFolder, laid_out, lay_out
 from jobs.live import LiveView
-from jobs.progress import runs_folder
+from jobs.progress import actors_line, last_actors, runs_folder
 from jobs.sources import Located, SourceGroup, group, locate
 from media.sandbox import open_sandbox
 from schemas.canonical import derive_id
@@ -41,6 +41,8 @@ class BatchReport:
     figures: dict[str, int] = field(default_factory=dict)
     costs: list[tuple[str, int, float | None]] = field(default_factory=list)
     """(role, answers of a chat model, dollars) over the whole lake."""
+    actors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Engines that the run held in actors, and what was asked of them."""
 
     def counts(self) -> dict[str, int]:
         """Sources by what became of them."""
@@ -64,6 +66,7 @@ class BatchReport:
             "counts": self.counts(),
             "figures": self.figures,
             "stages": {s: {"done": n, "wall_s": round(w, 1)} for s, (n, w) in self.stages().items()},
+            "actors": self.actors,
             "costs": [{"role": r, "answers": n, "dollars": d} for r, n, d in self.costs],
             "sources": [
                 {
@@ -103,6 +106,10 @@ class BatchReport:
         for role, answered, dollars in self.costs:
             price = "no price configured" if dollars is None else f"{dollars:.4f} dollars"
             console.print(f"  {role}: {answered} answers of a chat model, {price}", markup=False, highlight=False)
+        for part, figures in self.actors.items():
+            spent_s, waited_s = figures["busy_s"], figures["waited_s"]
+            told = f"  actor {actors_line(part, figures)}, {spent_s:.0f} s of work, {waited_s:.0f} s in the queue"
+            console.print(told, markup=False, highlight=False, soft_wrap=True)
         facts = Table(box=None, pad_edge=False, show_header=False)
         for name, value in self.figures.items():
             facts.add_row(name.replace("_", " "), str(value))
@@ -156,6 +163,7 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
             results = local_run(groups, config, opened.location, run_id)
     settle(opened, config, run_id)
     report = BatchReport(run_id, opened.location, results, 0.0)
+    report.actors = last_actors(opened.root, run_id)
     for r in results:
         if r.status in ("delivered", "incomplete") and r.project_id is not None:
             made = laid_out(opened, r.project_id)

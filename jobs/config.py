@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from inversion.config import InversionConfig
 from materialize.config import GroupConfig, MaterializeConfig, RewardConfig
@@ -23,6 +23,41 @@ from schemas.canonical import Frozen
 from schemas.errors import ConfigInvalid
 
 BUILTIN = ("local", "cluster", "ci", "demo")
+
+
+class PoolConfig(Frozen):
+    """Processes that hold one engine for all workers of a run. What they reserve is theirs for as long as the run lasts."""
+
+    count: int = Field(default=1, ge=1, le=1000, description="processes")
+    cpus: float = Field(default=1.0, ge=0, description="CPUs each reserves")
+    gpus: float = Field(default=0.0, ge=0, le=8.0, description="GPUs each reserves, or a share of one")
+    memory_bytes: int | None = Field(default=None, ge=1, description="memory each reserves")
+    resources: dict[str, float] = Field(default={}, description="further resources of Ray's nodes that each reserves, by name")
+    concurrency: int = Field(default=1, ge=1, le=4096, description="calls each answers at the same time; more wait in the order they came")
+    timeout_s: float | None = Field(default=600.0, gt=0, description="seconds one call may take; over it the process is started anew")
+    attempts: int = Field(default=3, ge=1, le=10, description="tries of a call whose process died under it")
+
+    @property
+    def slots(self) -> int:
+        """Calls that all its processes answer at the same time."""
+        return self.count * self.concurrency
+
+
+class ActorsConfig(Frozen):
+    """Engines that Ray actors hold instead of every worker; one that is not named here is loaded in each worker. Rows are the same."""
+
+    asr: PoolConfig | None = Field(default=None, description="speech recognition (inversion.asr)")
+    ocr: PoolConfig | None = Field(default=None, description="text recognition, of key frames and by the embedded judge")
+    tts: PoolConfig | None = Field(default=None, description="speech (replay.speech)")
+    judge: PoolConfig | None = Field(
+        default=None, description="the model of repair.judge, which is an actor without this too; one process, for its limits are the run's"
+    )
+
+    @model_validator(mode="after")
+    def _one_judge(self) -> ActorsConfig:
+        if self.judge is not None and self.judge.count != 1:
+            raise ValueError("judge.count must be 1: the limits of its endpoint belong to the run; raise judge.concurrency instead")
+        return self
 
 
 class RayConfig(Frozen):
@@ -41,6 +76,7 @@ class RayConfig(Frozen):
     gpus_per_project: float = Field(default=0.0, ge=0.0, le=8.0, description="share of a GPU one project reserves; 0.25 puts four on one")
     memory_per_project_bytes: int | None = Field(default=None, ge=1, description="memory one project reserves; none leaves it to Ray")
     batch: int = Field(default=1, ge=1, le=256, description="projects in one Ray task; more than 1 pays for projects of under a second")
+    actors: ActorsConfig = ActorsConfig()
 
 
 class LimitsConfig(Frozen):

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from jobs.progress import EventReader
+from jobs.progress import EventReader, actors_line
 
 _MARK = {"delivered": "green", "incomplete": "yellow", "rejected": "yellow", "failed": "red"}
 
@@ -31,6 +31,7 @@ class LiveView:
         self._rows: dict[str, dict[str, Any]] = {}
         self._done: deque[str] = deque()
         self._finished = 0
+        self._actors: dict[str, dict[str, Any]] = {}
         self._start = time.monotonic()
         self._console = Console(stderr=True)
         self._quiet = quiet
@@ -58,6 +59,9 @@ class LiveView:
     def _look(self) -> None:
         """Take in new events and show them."""
         for key, event in self._reader.new():
+            if event["event"] == "actors":
+                self._actors = event["actors"]
+                continue
             row = self._rows.setdefault(key, {"stage": "", "text": "", "status": ""})
             kind = event["event"]
             if kind in ("stage_started", "stage_skipped", "stage_done"):
@@ -97,5 +101,6 @@ class LiveView:
             status = row["status"]
             shown = f"[{_MARK[status]}]{status}[/]" if status else row["text"].replace("[", "\\[")
             table.add_row(self._name(key).replace("[", "\\["), row["stage"], shown)
-        table.caption = f"{self._finished} of {len(self._names)} finished, {time.monotonic() - self._start:.0f} s"
+        lines = [f"{self._finished} of {len(self._names)} finished, {time.monotonic() - self._start:.0f} s"]
+        table.caption = "\n".join([*lines, *(actors_line(part, figures) for part, figures in self._actors.items())])
         return table

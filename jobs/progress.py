@@ -109,6 +109,24 @@ class EventReader:
                     continue
 
 
+def last_actors(lake: Path, run_id: str) -> dict[str, dict[str, Any]]:
+    """What the engines that a run holds in actors were last said to be doing, by part; empty where it holds none.
+
+    Reads the file of the run's own process alone, so it is called there.
+    """
+    path = EventLog.open(lake, run_id, "").path
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    told = [event for event in map(orjson.loads, lines) if event["event"] == "actors"]
+    return told[-1]["actors"] if told else {}
+
+
+def actors_line(part: str, figures: dict[str, Any]) -> str:
+    """One pool in words."""
+    line = f"{part}: {figures['busy']} of {figures['slots']} places busy, {figures['waiting']} waiting, {figures['calls']} calls"
+    faults = ", ".join(f"{figures[name]} {name}" for name in ("deaths", "timeouts", "failed") if figures[name])
+    return f"{line}, {faults}" if faults else line
+
+
 def last_failure(lake: Path, run_id: str, key: str) -> dict[str, Any] | None:
     """The last ``failed`` event of a project in a run, by its time; None if there is none."""
     found = [e for k, e in EventReader(lake, run_id).new(key) if k == key and e["event"] == "failed"]

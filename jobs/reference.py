@@ -76,6 +76,22 @@ def _section(model: type[Frozen], prefix: str, out: list[str]) -> None:
         out.append("")
     for name, kind in nested:
         _section(kind, f"{prefix}{name}.", out)
+    shared: dict[type[Frozen], list[str]] = {}
+    for name, info in plain:
+        for kind in _optional(info.annotation):
+            shared.setdefault(kind, []).append(name)
+    for kind, names in shared.items():
+        if len(names) == 1:
+            _section(kind, f"{prefix}{names[0]}.", out)
+        else:
+            _section(kind, f"{prefix}{{{','.join(names)}}}.", out)
+
+
+def _optional(annotation: Any) -> list[type[Frozen]]:
+    """Groups of keys that may be left out as a whole."""
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return []
+    return [a for a in typing.get_args(annotation) if isinstance(a, type) and issubclass(a, Frozen)]
 
 
 def _kind(annotation: Any) -> str:
@@ -87,10 +103,16 @@ def _kind(annotation: Any) -> str:
         return " or ".join("nothing" if a is type(None) else _kind(a) for a in args)
     if origin is tuple:
         return f"list of {_kind(args[0])}"
+    if origin is dict:
+        return "values by name" if args[1] is Any else f"{_kind(args[1])} by name"
+    if isinstance(annotation, type) and issubclass(annotation, Frozen):
+        return "keys below"
     return {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(annotation, str(annotation))
 
 
 def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "(must be given)"
     value = info.get_default(call_default_factory=True)
     return "[]" if value == () else ("null" if value is None else str(value))
 

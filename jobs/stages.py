@@ -12,7 +12,7 @@ from typing import Any
 from evaluation import fingerprints
 from evaluation.quality import completion, rule_quality
 from inversion.invert import invert
-from jobs import models
+from jobs import held, models
 from jobs.config import WorkprintConfig
 from materialize.distillation import distillation_rows
 from materialize.examples import materialize
@@ -74,7 +74,7 @@ class Workshop:
         key = (self.config.replay.digest(), self.sandbox.name, "" if judge is None else judge.digest())
         if key not in _ENGINES:
             _ENGINES.clear()
-            built = build_engines(self.config.replay, self.sandbox)
+            built = build_engines(self.config.replay, self.sandbox, speech=held.speech(), reader=held.reader())
             _ENGINES[key] = built if judge is None else replace(built, judge=EndpointJudge(models.model("judge", self.config)))
         return _ENGINES[key]
 
@@ -119,7 +119,16 @@ def tool_space() -> str:
 
 def run_invert(shop: Workshop, item: SourceItem, path: Path, note: Note) -> Done[Storyboard] | Rejected:
     """Source to storyboard, with the codes by which near-duplicates of the source are found."""
-    out = invert(item, path, shop.config.inversion, sandbox=shop.sandbox, store=shop.store, reader=_reader(), note=note)
+    out = invert(
+        item,
+        path,
+        shop.config.inversion,
+        sandbox=shop.sandbox,
+        store=shop.store,
+        reader=held.reader() or _reader(),
+        open_recogniser=held.recogniser,
+        note=note,
+    )
     if isinstance(out, Done):
         rows = {**out.rows, "fingerprints": [fingerprints.take(out.output, path, shop.store, shop.sandbox).row()]}
         return Done(out.output, rows, out.artifacts)

@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from jobs.progress import EventReader, runs_folder
+from jobs.progress import EventReader, actors_line, runs_folder
 from jobs.questions import open_lake
 from storage.lake import Lake
 
@@ -39,6 +39,8 @@ class LakeStatus:
     run_id: str | None
     run_age_s: float | None
     projects: list[dict[str, Any]]
+    actors: dict[str, dict[str, Any]]
+    """Engines that the latest run holds in actors, by part; empty where it holds none."""
 
     def as_json(self) -> dict[str, Any]:
         """Stable form of ``workprint status --json``."""
@@ -50,7 +52,7 @@ class LakeStatus:
             "failures": [{"stage": s, "code": c, "uri": u} for s, c, u in self.failures],
             "run": None
             if self.run_id is None
-            else {"run_id": self.run_id, "age_s": round(self.run_age_s or 0.0, 1), "projects": self.projects},
+            else {"run_id": self.run_id, "age_s": round(self.run_age_s or 0.0, 1), "projects": self.projects, "actors": self.actors},
         }
 
     def print(self) -> None:
@@ -72,6 +74,8 @@ class LakeStatus:
             going = [p for p in self.projects if p["status"] is None and p["stage"] is not None]
             parts = [*(f"{n} {status}" for status, n in sorted(ended.items())), f"{len(going)} being worked on", f"{waiting} waiting"]
             console.print("  " + ", ".join(parts), markup=False, highlight=False)
+            for part, figures in self.actors.items():
+                console.print(f"  {actors_line(part, figures)}", markup=False, highlight=False)
             shown = self.projects if len(self.projects) <= SHOWN else going
             for p in shown[:SHOWN]:
                 console.print(f"  {p['uri'][-60:]:<60} {p['doing']}", markup=False, highlight=False)
@@ -96,23 +100,27 @@ def read_status(path: Path) -> LakeStatus:
         failures = [(str(s), str(c), str(u)) for s, c, u in con.execute(UNMENDED).fetchall()]
     finally:
         con.close()
-    run_id, age, projects = _latest(lake)
+    run_id, age, projects, actors = _latest(lake)
     versions = lake.versions()
-    return LakeStatus(path, max((v.version for v in versions), default=0), funnel, rejections, failures, run_id, age, projects)
+    return LakeStatus(path, max((v.version for v in versions), default=0), funnel, rejections, failures, run_id, age, projects, actors)
 
 
-def _latest(lake: Lake) -> tuple[str | None, float | None, list[dict[str, Any]]]:
+def _latest(lake: Lake) -> tuple[str | None, float | None, list[dict[str, Any]], dict[str, dict[str, Any]]]:
     runs = [p for p in runs_folder(lake.root).glob("run_*") if (p / "run.json").is_file()]
     if not runs:
-        return None, None, []
+        return None, None, [], {}
     latest = max(runs, key=lambda p: (p / "run.json").stat().st_mtime_ns)
     keys: dict[str, list[str]] = orjson.loads((latest / "run.json").read_bytes()).get("keys", {})
     doing = {k: {"key": k, "uri": uris[0], "stage": None, "doing": "waiting", "status": None} for k, uris in keys.items()}
     heard = (latest / "run.json").stat().st_mtime
+    actors: dict[str, dict[str, Any]] = {}
     for key, event in EventReader(lake.root, latest.name).new():
+        if event["event"] == "actors":
+            actors = event["actors"]
+            continue
         row = doing.setdefault(key, {"key": key, "uri": key, "stage": None, "doing": "waiting", "status": None})
         heard = max(heard, float(event["time_s"]))
         row["stage"] = event.get("stage", row["stage"])
         row["doing"] = event.get("text") or event.get("status") or f"{event.get('stage')} {event['event'].removeprefix('stage_')}"
         row["status"] = event.get("status", row["status"])
-    return latest.name, time.time() - heard, list(doing.values())
+    return latest.name, time.time() - heard, list(doing.values()), actors

@@ -18,7 +18,8 @@ SCRIPT = textwrap.dedent(
     """
     import json, sys, time
     import ray
-    from jobs import models, ray_runner
+    from pathlib import Path
+    from jobs import held, models, ray_runner
     from jobs.config import WorkprintConfig
     from replay.chat.model import ChatRequest
 
@@ -29,11 +30,12 @@ SCRIPT = textwrap.dedent(
                               for part in ("student", "judge")}},
     })
     ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    actors = ray_runner._model_actors(ray, config)
+    from jobs.progress import EventLog
+    ways = ray_runner._Pools(ray, config, EventLog(Path("/dev/null"), ""), "run").ways()
 
     @ray.remote(num_cpus=1)
     def asks(part):
-        models.share({name: ray_runner._RemoteModel(actor, models.named(name, config)) for name, actor in actors.items()})
+        held.share(ways, config)
         model = models.model(part, config)
         began = time.time()
         try:
