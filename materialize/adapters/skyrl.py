@@ -138,4 +138,4 @@ def _gym_module(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise EngineMissing("skyrl_missing", "the environment needs skyrl-gym", "pip install 'skyrl[skyrl-train]==0.4.0'") from error
+        raise EngineMissing("skyrl_missing", "the environment needs skyrl-gym", "pip install skyrl-gym==0.4.0") from error
