@@ -13,13 +13,10 @@ from materialize.export.conversation import prompt_of, tools_of
 from materialize.export.options import ExportOptions, LeftOut
 from materialize.export.records import Records
 from materialize.export.selection import (
+    Rules,
     Source,
     arranged,
     lake_of,
-    no_held_out,
-    overlaps_of,
-    qualities_of,
-    rule_against,
 )
 from materialize.export.texts import BadText
 from schemas.errors import ConfigInvalid
@@ -63,40 +60,29 @@ def group_records(source: Source, options: ExportOptions) -> Records[CandidateKe
         ConfigInvalid: the source is no lake, held-out projects are asked for, or there are no groups.
     """
     con = lake_of(source, "has no groups")
-    no_held_out(options)
-    overlaps = overlaps_of(con, options)
-    tainted = {o.project_id for o in overlaps}
-    qualities = qualities_of(con, options)
-    not_taken: dict[str, int] = {}
+    rules = Rules.of(con, options)
     found = con.execute(
         "select g.group_id, c.candidate_index, e.split, e.role, e.kind, e.provenance, e.licence, e.project_id, e.verified, "
         "g.trajectory_id, g.row_digest || c.row_digest from groups g join candidates c using (group_id) "
-        "left join (select trajectory_id, call_index, any_value(split) as split, any_value(role) as role, any_value(kind) as kind, "
-        "any_value(provenance) as provenance, any_value(licence) as licence, any_value(project_id) as project_id, "
-        "any_value(verified) as verified from examples group by 1, 2) e "
+        "left join (select trajectory_id, call_index, min(split) as split, min(role) as role, min(kind) as kind, "
+        "min(provenance) as provenance, min(licence) as licence, min(project_id) as project_id, "
+        "bool_or(verified) as verified from examples group by 1, 2) e "
         "on e.trajectory_id = g.trajectory_id and e.call_index = g.call_index "
         "order by e.split <> 'train', g.group_id, c.candidate_index"
     ).fetchall()
     keys: list[CandidateKey] = []
     digests: dict[str, str] = {}
     for group, index, split, role, kind, provenance, licence, project, verified, trajectory, digest in found:
-        if split is None:
-            rule: str | None = "no_example"
-        else:
-            rule = rule_against(options, split, role, kind, provenance, licence, project, verified, quality=qualities.get(trajectory))
-        if rule is None and project in tainted:
-            rule = "contaminated"
-        if rule is not None:
-            not_taken[rule] = not_taken.get(rule, 0) + 1
+        if rules.leave_out(split, role, kind, provenance, licence, project, trajectory, verified):
             continue
         keys.append(key := CandidateKey(group, index, split))
         digests[key.ident] = digest
-    by_split, state = arranged(keys, options, not_taken, digests)
+    by_split, state = arranged(keys, options, rules.not_taken, digests)
     if not keys:
         raise ConfigInvalid(
-            "nothing_to_export", f"no group can be exported ({not_taken})", "make groups with: workprint groups --lake LAKE"
+            "nothing_to_export", f"no group can be exported ({rules.not_taken})", "make groups with: workprint groups --lake LAKE"
         )
-    return Records("groups", con, by_split, lambda shard: _read(con, shard), state, not_taken, overlaps=overlaps)
+    return Records("groups", con, by_split, lambda shard: _read(con, shard), state, rules.not_taken, overlaps=rules.overlaps)
 
 
 _SQL = """

@@ -22,14 +22,11 @@ from materialize.export.options import ExportOptions, LeftOut
 from materialize.export.records import Records
 from materialize.export.selection import (
     COLUMNS,
+    Rules,
     Source,
     arranged,
     has_table,
     lake_of,
-    no_held_out,
-    overlaps_of,
-    qualities_of,
-    rule_against,
 )
 from materialize.export.texts import BadText
 from materialize.repaired import repair_labels, repair_pairs
@@ -41,6 +38,9 @@ MARGIN = 0.05
 
 _GROUPS_AT_ONCE = 256
 """Groups whose prompts are in memory at the same time."""
+
+_RULED = ("split", "role", "kind", "provenance", "licence", "project_id", "trajectory_id")
+"""Columns of a decision that the rules look at."""
 
 ComparedKind = Literal["pref", "kto"]
 
@@ -106,25 +106,17 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
         ConfigInvalid: the source is no lake, held-out projects are asked for, or no group gives a row.
     """
     con = lake_of(source, "has no groups, of which preferences are made")
-    no_held_out(options)
-    overlaps = overlaps_of(con, options)
-    tainted = {o.project_id for o in overlaps}
-    qualities = qualities_of(con, options)
-    not_taken: dict[str, int] = {}
+    rules = Rules.of(con, options)
     left_out: list[LeftOut] = []
     keys: list[ComparedKey] = []
     digests: dict[str, str] = {}
 
-    def against(row: Mapping[str, Any], verified: bool) -> str | None:
-        rule = rule_against(
-            options, row["split"], row["role"], row["kind"], row["provenance"], row["licence"], row["project_id"], verified,
-            quality=qualities.get(row["trajectory_id"]),
-        )  # fmt: skip
-        return "contaminated" if rule is None and row["project_id"] in tainted else rule
+    def leave_out(row: Mapping[str, Any], verified: bool) -> bool:
+        split, role, kind, provenance, licence, project, trajectory = (row[c] for c in _RULED)
+        return rules.leave_out(split, role, kind, provenance, licence, project, trajectory, verified)
 
     for row in _groups(con):
-        if (rule := against(row, row["verified"])) is not None:
-            not_taken[rule] = not_taken.get(rule, 0) + 1
+        if leave_out(row, row["verified"]):
             continue
         members = []
         for member in row["members"]:
@@ -135,13 +127,12 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
                 left_out.append(LeftOut(example_id=f"{row['group_id']}.{member['i']}", reason=str(bad)))
         made = list(_pairs(row, members) if kind == "pref" else _labels(row, members))
         if not made:
-            not_taken["no_difference"] = not_taken.get("no_difference", 0) + 1
+            rules.count("no_difference")
         keys += made
         digests |= {k.ident: f"{row['row_digest']} {row['candidates']}" for k in made}
     for key in _repairs(kind, con):
         row = key.repair.example if key.repair is not None else {}
-        if (rule := against(row, True)) is not None:
-            not_taken[rule] = not_taken.get(rule, 0) + 1
+        if leave_out(row, True):
             continue
         try:
             answer_of(row["completion_json"])
@@ -152,14 +143,16 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
             continue
         keys.append(key)
         digests[key.ident] = digest_of([row, key.repair.rejected_json if key.repair is not None else None, key.label])
-    by_split, digest = arranged(keys, options, not_taken, digests)
+    by_split, digest = arranged(keys, options, rules.not_taken, digests)
     if not keys:
         raise ConfigInvalid(
             "nothing_to_export",
-            f"no accepted group and no repair gave a row ({not_taken})",
+            f"no accepted group and no repair gave a row ({rules.not_taken})",
             "make groups with: workprint groups --lake LAKE",
         )
-    return Records(kind, con, by_split, lambda shard: _read(con, shard), digest, not_taken, overlaps=overlaps, left_out=tuple(left_out))
+    return Records(
+        kind, con, by_split, lambda shard: _read(con, shard), digest, rules.not_taken, overlaps=rules.overlaps, left_out=tuple(left_out)
+    )
 
 
 _FROM = "from groups g join examples e on e.trajectory_id = g.trajectory_id and e.call_index = g.call_index "

@@ -14,15 +14,12 @@ from materialize.export.options import ExportOptions, LeftOut
 from materialize.export.records import Records
 from materialize.export.selection import (
     Key,
+    Rules,
     Source,
     arranged,
     has_table,
     lake_of,
-    no_held_out,
-    overlaps_of,
-    qualities_of,
     read_rows,
-    rule_against,
 )
 from materialize.export.texts import BadText
 from schemas.errors import ConfigInvalid
@@ -58,35 +55,24 @@ def distilled_records(source: Source, options: ExportOptions) -> Records[Key, Pr
         ConfigInvalid: the source is no lake, held-out projects are asked for, or no teacher or student took part in its runs.
     """
     con = lake_of(source, "does not say whose turn it was")
-    no_held_out(options)
-    overlaps = overlaps_of(con, options)
-    tainted = {o.project_id for o in overlaps}
-    qualities = qualities_of(con, options)
-    not_taken: dict[str, int] = {}
+    rules = Rules.of(con, options.model_copy(update={"filters": options.filters.model_copy(update={"kinds": ()})}))
     taken: list[Key] = []
     digests: dict[str, str] = {}
     found = con.execute(
         "select project_id, trajectory_id, call_index, split, role, turn_owner, licence, row_digest from distillation "
         "order by split <> 'train', project_id, trajectory_id, call_index"
     ).fetchall()
-    kinds = options.filters.model_copy(update={"kinds": ()})
     for project, trajectory, index, split, role, owner, licence, digest in found:
-        rule = rule_against(
-            options.model_copy(update={"filters": kinds}), split, role, "", owner, licence, project, True, quality=qualities.get(trajectory)
-        )
-        if rule is None and project in tainted:
-            rule = "contaminated"
-        if rule is not None:
-            not_taken[rule] = not_taken.get(rule, 0) + 1
+        if rules.leave_out(split, role, "", owner, licence, project, trajectory, True):
             continue
         key = Key(project, trajectory, index, f"{trajectory}.{index}", split)
         taken.append(key)
         digests[key.ident] = digest
-    keys, state = arranged(taken, options, not_taken, digests)
+    keys, state = arranged(taken, options, rules.not_taken, digests)
     if not taken:
         raise ConfigInvalid(
             "nothing_to_export",
-            f"no turn of a teacher or a student can be exported ({not_taken})",
+            f"no turn of a teacher or a student can be exported ({rules.not_taken})",
             "replay with policy 'chat' or 'mixed', then run again",
         )
 
@@ -99,4 +85,4 @@ def distilled_records(source: Source, options: ExportOptions) -> Records[Key, Pr
             row |= {"kind": row["turn_owner"], "trajectory_sha256": shas.get(row["trajectory_id"], "")}
             yield prompted(row, f"{row['trajectory_id']}.{row['call_index']}")
 
-    return Records("opd", con, keys, read, state, not_taken, overlaps=overlaps)
+    return Records("opd", con, keys, read, state, rules.not_taken, overlaps=rules.overlaps)

@@ -10,13 +10,10 @@ from materialize.export.options import ExportOptions, LeftOut
 from materialize.export.records import Records
 from materialize.export.selection import (
     Key,
+    Rules,
     Source,
     arranged,
     lake_of,
-    no_held_out,
-    overlaps_of,
-    qualities_of,
-    rule_against,
 )
 from materialize.export.starts import Artifacts
 from schemas.canonical import Sha256
@@ -67,7 +64,7 @@ def episode_records(kind: str, source: Source, options: ExportOptions, store: Ar
         StorageFault, DigestMismatch: a trajectory or a context is missing or damaged.
     """
     con = lake_of(source, "has no trajectories")
-    no_held_out(options)
+    rules = Rules.of(con, options)
     if store is None:
         raise ConfigInvalid("no_store", "trajectories lie in the lake's artifact store", "pass store=lake.store")
     f = options.filters
@@ -77,32 +74,23 @@ def episode_records(kind: str, source: Source, options: ExportOptions, store: Ar
             "an episode holds the outputs of all roles, kinds and authors",
             "filter episodes by split, licence, project or quality",
         )
-    overlaps = overlaps_of(con, options)
-    tainted = {o.project_id for o in overlaps}
-    qualities_of(con, options)
-    not_taken: dict[str, int] = {}
     keys: list[Key] = []
     about: dict[str, dict[str, Any]] = {}
     for project, trajectory, sha, outcome, quality, delivered, split, licence, attribution in con.execute(
         _EPISODES.format(condition=_CONDITION[kind])
     ).fetchall():
-        if split is None:
-            rule: str | None = "no_example"
-        else:
-            rule = rule_against(options, split, "", "", "", licence, project, delivered or kind == "rft", quality=quality)
-        if rule is None and project in tainted:
-            rule = "contaminated"
-        if rule is not None:
-            not_taken[rule] = not_taken.get(rule, 0) + 1
+        if rules.leave_out(split, "", "", "", licence, project, trajectory, delivered or kind == "rft"):
             continue
         keys.append(Key(project, trajectory, 0, trajectory, split))
         about[trajectory] = {
             "project_id": project, "split": split, "role": "episode", "kind": outcome, "licence": licence, "attribution": attribution,
             "quality": quality, "trajectory_sha256": sha,
         }  # fmt: skip
-    by_split, digest = arranged(keys, options, not_taken, {t: row["trajectory_sha256"] for t, row in about.items()})
+    by_split, digest = arranged(keys, options, rules.not_taken, {t: row["trajectory_sha256"] for t, row in about.items()})
     if not keys:
-        raise ConfigInvalid("nothing_to_export", f"no run can be exported ({not_taken})", "loosen the filters, or add projects to the lake")
+        raise ConfigInvalid(
+            "nothing_to_export", f"no run can be exported ({rules.not_taken})", "loosen the filters, or add projects to the lake"
+        )
 
     def read(shard: list[Key]) -> Iterator[Episode | LeftOut]:
         for key in shard:
@@ -110,4 +98,4 @@ def episode_records(kind: str, source: Source, options: ExportOptions, store: Ar
             run = Trajectory.model_validate_json(store.read(row["trajectory_sha256"]))
             yield Episode(run, store, row | {"config_digest": run.config_digest})
 
-    return Records(kind, con, by_split, read, digest, not_taken, overlaps=overlaps)
+    return Records(kind, con, by_split, read, digest, rules.not_taken, overlaps=rules.overlaps)

@@ -26,7 +26,6 @@ _ROWS_AT_ONCE = 512
 """Rows of a shard that are Python objects at the same time."""
 
 TRAINING_SPLITS = (Split.TRAIN, Split.VALIDATION)
-_TRAINING = frozenset(s.value for s in TRAINING_SPLITS)
 
 Source: TypeAlias = duckdb.DuckDBPyConnection | pa.Table
 """A connection with a view or table ``examples`` (storage.lake.Lake.connect), or that table itself."""
@@ -126,40 +125,31 @@ def select(source: Source, options: ExportOptions, *, rows: str = "examples", an
     Raises:
         ConfigInvalid: the filters ask for held-out examples, need a lake where there is none, or leave nothing.
     """
-    no_held_out(options)
     connection = connection_of(source)
-    qualities = qualities_of(connection, options)
+    rules = Rules.of(connection, options)
     found = connection.execute(
         "select project_id, trajectory_id, call_index, example_id, split, role, kind, provenance, licence, verified,"  # noqa: S608 - own names
         f" {same}, row_digest from {rows}"
         " order by split <> 'train', project_id, trajectory_id, call_index, example_id"
     ).fetchall()
-    overlaps = overlaps_of(connection, options)
-    tainted = {o.project_id for o in overlaps}
-    not_taken: dict[str, int] = {}
     repeated: dict[str, str] = {}
     taken: list[Key] = []
     digests: dict[str, str] = {}
     seen: dict[str, str] = {}
     for project, trajectory, index, example, split, role, kind, provenance, licence, verified, content, digest in found:
-        rule = rule_against(
-            options, split, role, kind, provenance, licence, project, any_run or verified, quality=qualities.get(trajectory)
-        )
-        if rule is None and project in tainted:
-            rule = "contaminated"
-        if rule is None and (other := seen.get(example) or seen.get(content)) is not None:
-            rule = "repeated"
+        if rules.leave_out(split, role, kind, provenance, licence, project, trajectory, any_run or verified):
+            continue
+        if (other := seen.get(example) or seen.get(content)) is not None:
+            rules.count("repeated")
             repeated.setdefault(example, other)
-        if rule is not None:
-            not_taken[rule] = not_taken.get(rule, 0) + 1
             continue
         seen[example] = seen[content] = example
         taken.append(Key(project, trajectory, index, example, split))
         digests[example] = digest
-    keys, digest = arranged(taken, options, not_taken, digests)
+    keys, digest = arranged(taken, options, rules.not_taken, digests)
     if not taken:
-        raise ConfigInvalid("nothing_to_export", _why_empty(len(found), not_taken), "loosen the filters, or add projects to the lake")
-    return Selection(connection, keys, not_taken, digest, repeated, overlaps, qualities)
+        raise ConfigInvalid("nothing_to_export", _why_empty(len(found), rules.not_taken), "loosen the filters, or add projects to the lake")
+    return Selection(connection, keys, rules.not_taken, digest, repeated, rules.overlaps, rules.qualities)
 
 
 def arranged(
@@ -176,20 +166,6 @@ def arranged(
         for key in part:
             state.update(f"{key.split}\n{key.ident}\n{digests.get(key.ident, '')}\n".encode())
     return keys, state.hexdigest()
-
-
-def no_held_out(options: ExportOptions) -> None:
-    """Held-out projects are never exported for training.
-
-    Raises:
-        ConfigInvalid: the filters ask for them.
-    """
-    if Split.HELD_OUT in options.filters.splits:
-        raise ConfigInvalid(
-            "held_out",
-            "held-out projects feed the benchmark and are never exported for training",
-            "ask for the splits train and validation, or export benchmark",
-        )
 
 
 def connection_of(source: Source) -> duckdb.DuckDBPyConnection:
@@ -217,56 +193,84 @@ def lake_of(source: Source, what: str) -> duckdb.DuckDBPyConnection:
     return source
 
 
-def overlaps_of(connection: duckdb.DuckDBPyConnection, options: ExportOptions) -> tuple[Overlap, ...]:
-    """Projects that share words with a held-out one; none when the options do not ask."""
-    return contaminated(connection) if options.decontaminate and has_table(connection, "storyboards") else ()
+@dataclass(slots=True)
+class Rules:
+    """What leaves rows out of an export, whatever its kind, and how often each rule did: held-out projects, outputs that were not verified,
+    the filters, contamination."""
 
+    options: ExportOptions
+    qualities: dict[str, float]
+    """Final quality of each trajectory; empty without a lake."""
+    overlaps: tuple[Overlap, ...] = ()
+    """Projects that share words with a held-out one; none when the options do not ask, and none for the benchmark."""
+    held_out: bool = False
+    """Held-out projects are taken, and no others: the benchmark."""
+    not_taken: dict[str, int] = field(default_factory=dict)
+    tainted: frozenset[str] = frozenset()
 
-def qualities_of(connection: duckdb.DuckDBPyConnection, options: ExportOptions) -> dict[str, float]:
-    """Final quality of each trajectory.
+    @classmethod
+    def of(cls, connection: duckdb.DuckDBPyConnection, options: ExportOptions, *, held_out: bool = False) -> Rules:
+        """The rules of an export from this connection.
 
-    Raises:
-        ConfigInvalid: the filters ask for it, and there is no table of trajectories.
-    """
-    if has_table(connection, "trajectories"):
-        return dict(connection.execute("select trajectory_id, quality from trajectories").fetchall())
-    if options.filters.quality is not None:
-        raise ConfigInvalid("no_lake", "a bare table of examples does not tell the quality of their runs", "export from a lake")
-    return {}
+        Raises:
+            ConfigInvalid: a training export is asked for held-out projects; or the filters ask for quality, and there is no table of
+                trajectories.
+        """
+        if not held_out and Split.HELD_OUT in options.filters.splits:
+            raise ConfigInvalid(
+                "held_out",
+                "held-out projects feed the benchmark and are never exported for training",
+                "ask for the splits train and validation, or export benchmark",
+            )
+        qualities: dict[str, float] = {}
+        if has_table(connection, "trajectories"):
+            qualities = dict(connection.execute("select trajectory_id, quality from trajectories").fetchall())
+        elif options.filters.quality is not None:
+            raise ConfigInvalid("no_lake", "a bare table of examples does not tell the quality of their runs", "export from a lake")
+        compare = options.decontaminate and not held_out and has_table(connection, "storyboards")
+        overlaps = contaminated(connection) if compare else ()
+        return cls(options, qualities, overlaps, held_out, tainted=frozenset(o.project_id for o in overlaps))
 
+    def count(self, rule: str) -> None:
+        """A rule left a row out."""
+        self.not_taken[rule] = self.not_taken.get(rule, 0) + 1
 
-def rule_against(
-    options: ExportOptions,
-    split: str,
-    role: str,
-    kind: str,
-    provenance: str,
-    licence: str,
-    project: str,
-    verified: bool,
-    *,
-    quality: float | None = None,
-    allowed_splits: frozenset[str] = _TRAINING,
-) -> str | None:
-    """Why the filters, or the rule on held-out projects, leave an example out; None when they do not."""
-    f = options.filters
-    if split not in allowed_splits:
-        return "held_out" if allowed_splits is _TRAINING else "not_held_out"
-    if f.verified_only and not verified:
-        return "not_verified"
-    for name, allowed, value in (
-        ("split", f.splits, split),
-        ("role", f.roles, role),
-        ("kind", f.kinds, kind),
-        ("provenance", f.provenance, provenance),
-        ("licence", f.licences, licence),
-        ("project", f.projects, project),
-    ):
-        if allowed and value not in allowed:
-            return f"filter_{name}"
-    if f.quality is not None and (quality is None or quality < f.quality):
-        return "filter_quality"
-    return None
+    def leave_out(
+        self, split: str | None, role: str, kind: str, provenance: str, licence: str, project: str, trajectory: str, verified: bool
+    ) -> bool:
+        """Whether a rule leaves a row out; counts it.
+
+        ``split`` is None for what belongs to no example. Rows that filters of role, kind or provenance do not apply to have empty ones;
+        such filters must not be set then.
+        """
+        rule = self._against(split, role, kind, provenance, licence, project, trajectory, verified)
+        if rule is not None:
+            self.count(rule)
+        return rule is not None
+
+    def _against(
+        self, split: str | None, role: str, kind: str, provenance: str, licence: str, project: str, trajectory: str, verified: bool
+    ) -> str | None:
+        f = self.options.filters
+        if split is None:
+            return "no_example"
+        if (split == Split.HELD_OUT.value) is not self.held_out:
+            return "not_held_out" if self.held_out else "held_out"
+        if f.verified_only and not verified:
+            return "not_verified"
+        for name, allowed, value in (
+            ("split", f.splits, split),
+            ("role", f.roles, role),
+            ("kind", f.kinds, kind),
+            ("provenance", f.provenance, provenance),
+            ("licence", f.licences, licence),
+            ("project", f.projects, project),
+        ):
+            if allowed and value not in allowed:
+                return f"filter_{name}"
+        if f.quality is not None and ((quality := self.qualities.get(trajectory)) is None or quality < f.quality):
+            return "filter_quality"
+        return "contaminated" if project in self.tainted else None
 
 
 def _draw(seed: int, ident: str) -> bytes:

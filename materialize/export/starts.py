@@ -16,12 +16,11 @@ from materialize.export.records import Records
 from materialize.export.selection import (
     SAME_STATE,
     Key,
+    Rules,
     Source,
     arranged,
     has_table,
     lake_of,
-    qualities_of,
-    rule_against,
     select,
 )
 from schemas.canonical import Sha256, canonical_text, digest_of
@@ -99,12 +98,14 @@ def benchmark_records(source: Source, options: ExportOptions, store: Artifacts |
     con = lake_of(source, "does not name the runs that states are restored from")
     if store is None:
         raise ConfigInvalid("no_store", "the prompts of the benchmark lie in the lake's artifact store", "pass store=lake.store")
-    if set(options.filters.splits) - {Split.HELD_OUT} or set(options.filters.roles) - {Role.ORCHESTRATOR} or options.filters.kinds:
+    f = options.filters
+    if set(f.splits) - {Split.HELD_OUT} or set(f.roles) - {Role.ORCHESTRATOR} or f.kinds or f.provenance:
         raise ConfigInvalid(
-            "benchmark_filter", "the benchmark holds beginnings of held-out projects", "leave out the filters of split, role and kind"
+            "benchmark_filter",
+            "the benchmark holds beginnings of held-out projects, which nobody authored",
+            "leave out the filters of split, role, kind and provenance",
         )
-    qualities_of(con, options)
-    not_taken: dict[str, int] = {}
+    rules = Rules.of(con, options, held_out=True)
     keys: list[Key] = []
     about: dict[str, dict[str, Any]] = {}
     names = (
@@ -114,25 +115,22 @@ def benchmark_records(source: Source, options: ExportOptions, store: Artifacts |
     seen: set[tuple[str, str]] = set()
     for values in con.execute(_BENCHMARK).fetchall():
         row = dict(zip(names, values, strict=True))
-        rule = rule_against(
-            options, "held_out", "orchestrator", "start", "scripted", row["licence"], row["project_id"], True,
-            quality=row["run_quality"], allowed_splits=frozenset({"held_out"}),
-        )  # fmt: skip
-        if rule is None and (row["project_id"], row["context_sha256"]) in seen:
-            rule = "repeated"
-        if rule is not None:
-            not_taken[rule] = not_taken.get(rule, 0) + 1
+        if rules.leave_out("held_out", "orchestrator", "start", "", row["licence"], row["project_id"], row["trajectory_id"], True):
+            continue
+        if (row["project_id"], row["context_sha256"]) in seen:
+            rules.count("repeated")
             continue
         seen.add((row["project_id"], row["context_sha256"]))
         task = "tsk_" + digest_of([row["project_id"], row["snapshot_id"], row["context_sha256"]])[:24]
         key = Key(row["project_id"], row["trajectory_id"], row["call_index"], task, "held_out")
         keys.append(key)
         about[task] = row | {"task_id": task, "split": "held_out", "role": "orchestrator", "kind": "start"}
-    by_split, digest = arranged(keys, options, not_taken, {k.ident: about[k.ident]["context_sha256"] for k in keys}, (Split.HELD_OUT,))
+    contexts = {k.ident: about[k.ident]["context_sha256"] for k in keys}
+    by_split, digest = arranged(keys, options, rules.not_taken, contexts, (Split.HELD_OUT,))
     if not keys:
         raise ConfigInvalid(
             "nothing_to_export",
-            f"the lake has no held-out project with a run ({not_taken})",
+            f"the lake has no held-out project with a run ({rules.not_taken})",
             "raise held_out_share, or pin one",
         )
 
@@ -145,4 +143,4 @@ def benchmark_records(source: Source, options: ExportOptions, store: Artifacts |
             )
             yield found if isinstance(found, LeftOut) else replace(found, row=row | {"tools_json": canonical_text(context["tools"])})
 
-    return Records("benchmark", con, by_split, read, digest, not_taken)
+    return Records("benchmark", con, by_split, read, digest, rules.not_taken)
