@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,10 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Bed:
     for consumer in ("trl", "skyrl", "nemo-gym"):
         export("rl", consumer, connection, root / consumer, options)
     tools = {(t, i): tool for t, i, tool in lake.query("select trajectory_id, call_index, tool from calls").rows}
-    starts = {
-        s.row["role"]: s for s in read_starts(root / "trl") if tools[s.row["trajectory_id"], s.row["call_index"]] == TOLD[s.row["role"]]
-    }
+    rows = list(read_starts(root / "trl"))
+    shared = Counter(s.row["snapshot_id"] for s in rows)  # two runs may reach one state by different calls; episodes are told by state
+    alone = [s for s in rows if shared[s.row["snapshot_id"]] == 1]
+    starts = {s.row["role"]: s for s in alone if tools[s.row["trajectory_id"], s.row["call_index"]] == TOLD[s.row["role"]]}
     assert set(starts) == {role.value for role in Role}
     episodes = []
     for role, start in starts.items():
