@@ -1,4 +1,5 @@
-"""Subtitles and transcripts that come with a source: SRT, WebVTT, JSON of WhisperX, whisper.cpp and OpenAI-like services.
+"""Subtitles and transcripts that come with a source: SRT, WebVTT, SBV, SSA and ASS, Whisper's TSV, JSON of WhisperX, whisper.cpp and
+OpenAI-like services, plain text.
 
 The reader is told the form by the content, never by the file's name. Text is data: nothing in it is followed. Every input gives segments
 or :class:`SidecarUnreadable`; no input takes more than linear time. Must not open files other than the one it is given.
@@ -19,11 +20,17 @@ from schemas.errors import MediaRejected
 from schemas.storyboard import WordTiming
 from schemas.time import US
 
-_STAMP = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
+_STAMP = r"(-?)(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
 _ARROW = re.compile(rf"^\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?$")
 _INLINE = re.compile(rf"<{_STAMP}>")
+_SBV = re.compile(r"^[ \t]*(\d{1,3}:\d{2}:\d{2}\.\d{1,3}),(\d{1,3}:\d{2}:\d{2}\.\d{1,3})[ \t]*$", re.MULTILINE)
+_SSA = re.compile(r"\[(?:script info|v4\+? styles|events)\]", re.IGNORECASE)
+_TSV = re.compile(r"start\tend\ttext[ \t]*\r?\n", re.IGNORECASE)
+_MARKUP = re.compile(r"<(?:\?xml|!doctype|html|sami|tt|transcript|timedtext)\b", re.IGNORECASE)
+_FORMS = "give SRT, WebVTT, SBV, ASS, TSV, JSON or plain text in UTF-8"
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|\{\\[^{}]{0,200}\}")
 _ENTITY = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&nbsp;": " ", "&lrm;": "", "&rlm;": ""}
+_NOTES = str.maketrans("♩♪♫♬", "    ")
 _SPEAKER = re.compile(r"^\s*(?:>>+|-)\s*")
 _BRACKET = re.compile(r"\[[^\[\]]{0,60}\]")
 _LATEST_US = 100 * 3600 * US
@@ -72,15 +79,23 @@ def parse_sidecar(data: bytes) -> Sidecar:
     """Segments out of the bytes of a subtitle or transcript file. Raises SidecarUnreadable."""
     text = _decode(data)
     head = text.lstrip("\ufeff \t\r\n")
-    if head[:1] in ("{", "["):
+    if _SSA.match(head):
+        found = Sidecar("ssa", _dialogue(text))
+    elif _MARKUP.match(head):
+        raise SidecarUnreadable("sidecar_format", "the subtitle file is XML or HTML, which is not read", _FORMS)
+    elif head[:1] in ("{", "["):
         found = _json(head)
+    elif _TSV.match(head):
+        found = Sidecar("tsv", _table(head))
     elif head[:6] == "WEBVTT" or "-->" in text:
         found = Sidecar("vtt" if head[:6] == "WEBVTT" else "srt", _cues(text))
+    elif _SBV.match(head):
+        found = Sidecar("sbv", _cues(_SBV.sub(r"\1 --> \2", text)))
     else:
         found = Sidecar("text", _text(text))
     segments = tuple(s for s in found.segments if s.words)
     if not segments:
-        raise SidecarUnreadable("sidecar_empty", "the subtitle file holds no words", "give SRT, WebVTT, JSON or plain text in UTF-8")
+        raise SidecarUnreadable("sidecar_empty", "the subtitle file holds no words", _FORMS)
     return replace(found, segments=segments)
 
 
@@ -89,7 +104,7 @@ def _decode(data: bytes) -> str:
         if data.startswith(mark):
             return data.decode(name, errors="replace")
     if b"\x00" in data[:4096]:
-        raise SidecarUnreadable("sidecar_binary", "the subtitle file is binary", "give SRT, WebVTT, JSON or plain text in UTF-8")
+        raise SidecarUnreadable("sidecar_binary", "the subtitle file is binary", _FORMS)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -101,26 +116,71 @@ def _text(text: str) -> tuple[SpokenSegment, ...]:
 
 
 def _stamp(groups: Iterable[str | None]) -> int:
-    hours, minutes, seconds, fraction = groups
+    sign, hours, minutes, seconds, fraction = groups
+    if sign:
+        return 0
     whole = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
     return min(_LATEST_US, whole * US + int((fraction or "0").ljust(3, "0")) * 1000)
 
 
 def _cues(text: str) -> tuple[SpokenSegment, ...]:
-    """Cues of SRT and WebVTT. An empty line ends a cue of WebVTT; in SRT only where another cue follows."""
+    """Cues of SRT and WebVTT in order of time. An empty line ends a cue of WebVTT; in SRT only where another cue follows."""
     is_vtt = text.lstrip("\ufeff").startswith("WEBVTT")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     arrows = [(k, m) for k, line in enumerate(lines) if "-->" in line and (m := _ARROW.match(line))]
     out: list[SpokenSegment] = []
+    shown: list[list[str]] = []
     for number, (at, arrow) in enumerate(arrows):
         end = arrows[number + 1][0] if number + 1 < len(arrows) else len(lines)
         body = lines[at + 1 : end]
         if is_vtt:
-            body = body[: next((k for k, line in enumerate(body) if not line.strip()), len(body))]
+            body = body[: _end_of_cue(body)]
         elif number + 1 < len(arrows) and body and body[-1].strip().isdigit():
             body = body[:-1]
-        out.append(_cue(_stamp(arrow.groups()[:4]), _stamp(arrow.groups()[4:]), body))
-    return tuple(_without_rolling(out))
+        out.append(_cue(_stamp(arrow.groups()[:5]), _stamp(arrow.groups()[5:]), body))
+        shown.append([clean_text(_plain(_INLINE.sub("", line))) for line in body if line.strip()])
+    order = sorted(range(len(out)), key=lambda k: out[k].start_us or 0)
+    return tuple(_without_rolling([out[k] for k in order], [shown[k] for k in order]))
+
+
+def _end_of_cue(body: list[str]) -> int:
+    """Lines of a WebVTT cue: up to the first empty one; where there is none, up to the last one of spaces only behind its text."""
+    spoken = next((k for k, line in enumerate(body) if line.strip()), 0)
+    empty = next((k for k, line in enumerate(body) if not line), None)
+    if empty is not None:
+        return empty
+    return next((k for k in range(len(body) - 1, spoken, -1) if not body[k].strip()), len(body))
+
+
+def _dialogue(text: str) -> tuple[SpokenSegment, ...]:
+    """The spoken lines of SSA and ASS, in order of time; drawings and comments are left out."""
+    names = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"]
+    found: list[SpokenSegment] = []
+    in_events = False
+    for line in text.splitlines():
+        key, _, rest = line.partition(":")
+        if line.lstrip().startswith("["):
+            in_events = line.strip().lower() == "[events]"
+        elif in_events and key.strip().lower() == "format":
+            names = [name.strip().lower() for name in rest.split(",")]
+        elif in_events and key.strip().lower() == "dialogue":
+            row = dict(zip(names, rest.split(",", len(names) - 1), strict=False))
+            start, end = (_us(row.get(name, ""), US) for name in ("start", "end"))
+            words = row.get("text", "")
+            if not re.search(r"\{[^{}]*\\p[1-9]", words):
+                lines = re.sub(r"\{[^{}]*\}", "", words).replace("\\h", " ").replace("\\n", "\\N").split("\\N")
+                found.append(replace(_cue(start or 0, end or 0, lines), start_us=start, end_us=end))
+    return tuple(sorted(found, key=lambda s: s.start_us or 0))
+
+
+def _table(text: str) -> tuple[SpokenSegment, ...]:
+    """Whisper's TSV: whole milliseconds and a text a line."""
+    out: list[SpokenSegment] = []
+    for line in text.splitlines()[1:]:
+        start, _, rest = line.partition("\t")
+        end, _, words = rest.partition("\t")
+        out.append(SpokenSegment(words_of(words), _us(start, 1000), _us(end, 1000)))
+    return tuple(out)
 
 
 def _cue(start: int, end: int, lines: list[str]) -> SpokenSegment:
@@ -150,19 +210,27 @@ def _plain(text: str) -> str:
     out = _TAG.sub("", text)
     for entity, char in _ENTITY.items():
         out = out.replace(entity, char)
-    return out.replace("\n", " ").replace("\\N", " ")
+    return out.replace("\n", " ").replace("\\N", " ").translate(_NOTES)
 
 
-def _without_rolling(cues: list[SpokenSegment]) -> list[SpokenSegment]:
-    """Captions that roll up repeat the line before: keep each line once. Cues that only hold a repeated line vanish."""
+def _without_rolling(cues: list[SpokenSegment], shown: list[list[str]]) -> list[SpokenSegment]:
+    """Captions that roll up repeat the line before: keep each line once. Cues that only hold a repeated line vanish.
+
+    Args:
+        shown: lines of each cue, as shown. Few words are taken for repeated only where they are a line above another one.
+    """
     out: list[SpokenSegment] = []
-    for cue in cues:
+    above: list[str] = []
+    for cue, lines in zip(cues, shown, strict=True):
+        rolls = above[-1:] == lines[:1] and (len(lines) > 1 or not _lasts(cue))
+        if lines:
+            above = lines
         keys = [w.text.casefold() for w in cue.words]
         last = out[-1] if out else None
         shared = 0
         if last is not None and last.end_us is not None and cue.start_us is not None and cue.start_us <= last.end_us + 100_000:
             before = [w.text.casefold() for w in last.words]
-            for size in range(min(len(before), len(keys)), 2, -1):
+            for size in range(min(len(before), len(keys)), 0 if rolls else 2, -1):
                 if before[-size:] == keys[:size] and (size < len(keys) or size == len(before)):
                     shared = size
                     break
@@ -316,7 +384,9 @@ def _times(item: dict[str, Any]) -> tuple[int | None, int | None]:
 def _us(value: Any, scale: int) -> int | None:
     if isinstance(value, str):
         match = re.fullmatch(_STAMP, value.strip()) if len(value) < 20 else None
-        return _stamp(match.groups()) if match else None
+        if match:
+            return _stamp(match.groups())
+        value = float(value) if re.fullmatch(r"\s*\d{1,12}(?:\.\d{0,12})?\s*", value) else None
     number = _number(value)
     return None if number is None else round(min(float(_LATEST_US), max(0.0, number * scale)))
 

@@ -61,6 +61,53 @@ def test_a_line_said_twice_is_kept_twice() -> None:
     assert [line[2] for line in lines(text)] == ["we will win", "we will win"]
 
 
+def test_automatic_captions_roll_line_by_line_also_where_a_line_is_one_word() -> None:
+    text = (
+        "WEBVTT\n\n00:00:00.500 --> 00:00:02.400\n \nin<00:00:00.650><c> being</c>\n\n00:00:02.400 --> 00:00:02.410\nin being\n \n\n"
+        "00:00:02.410 --> 00:00:04.200\nin being\nmodern.\n\n00:00:04.200 --> 00:00:05.900\nmodern.\nIt was not passed.\n"
+    )
+    assert [line[2] for line in lines(text)] == ["in being", "modern.", "It was not passed."]
+
+
+def test_a_vtt_with_spaces_on_its_empty_lines_says_no_cue_names() -> None:
+    text = "WEBVTT\n \nfirst\n00:00.000 --> 00:02.000\nHello.\n \nsecond\n00:02.000 --> 00:03.000\nBye.\n"
+    assert [line[2] for line in lines(text)] == ["Hello.", "Bye."]
+
+
+TWO = [(500_000, 2_400_000, "It is new."), (4_200_000, 5_900_000, "It lasts.")]
+ASS = (
+    "[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname\nStyle: Default,Arial\n\n[Events]\n"
+    "Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
+    "Dialogue: 0,0:00:04.20,0:00:05.90,Default,,0,0,0,,It lasts.\n"
+    "Dialogue: 0,0:00:00.50,0:00:02.40,Default,,0,0,0,,{\\i1}It is{\\i0}\\Nnew.\n"
+    "Dialogue: 0,0:00:00.50,0:00:02.40,Default,,0,0,0,,{\\p1}m 0 0 l 100 0{\\p0}\n"
+    "Comment: 0,0:00:00.50,0:00:02.40,Default,,0,0,0,,to be done\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("sbv", "0:00:00.500,0:00:02.400\nIt is new.\n\n0:00:04.200,0:00:05.900\nIt lasts.\n"),
+        ("tsv", "start\tend\ttext\n500\t2400\tIt is new.\n4200\t5900\tIt lasts.\n"),
+        ("ssa", ASS),
+        ("srt", "2\n00:00:04,200 --> 00:00:05,900\nIt lasts.\n\n1\n00:00:00,500 --> 00:00:02,400\nIt is new.\n"),
+    ],
+)
+def test_other_forms_and_orders_give_the_same_segments(kind: str, text: str) -> None:
+    assert parse_sidecar(text.encode()).kind == kind
+    assert lines(text) == TWO
+
+
+@pytest.mark.parametrize(
+    ("stamps", "start", "end"),
+    [("-00:00:00,500 --> 00:00:02,400", 0, 2_400_000), ("00:00:00,500 --> 99999:00:02,400", 500_000, 360_000_000_000)],
+    ids=["before the film", "for years"],
+)
+def test_a_cue_with_impossible_times_keeps_its_words(stamps: str, start: int, end: int) -> None:
+    assert lines(f"1\n{stamps}\nIt is new.\n") == [(start, end, "It is new.")]
+
+
 def test_descriptions_of_sound_are_left_out() -> None:
     text = "1\n00:00:00,000 --> 00:00:02,000\n[music]\n♪ la la\nHello [coughs] there.\n"
     assert [line[2] for line in lines(text)] == ["Hello there."]
@@ -74,6 +121,7 @@ def test_descriptions_of_sound_are_left_out() -> None:
         ({"chunks": [{"timestamp": [0.5, 1.5], "text": " Hi."}]}, [(500_000, 1_500_000, "Hi.")]),
         ({"chunks": [{"timestamp": [0.5, None], "text": " Hi."}]}, [(500_000, None, "Hi.")]),
         ([{"start": "00:00:00,500", "end": "00:00:01,500", "text": "Hi."}], [(500_000, 1_500_000, "Hi.")]),
+        ({"segments": [{"start": "0.5", "end": "1.50", "text": "Hi."}]}, [(500_000, 1_500_000, "Hi.")]),
         ({"segments": [{"text": "Hi.", "time_interval": {"start": 0.5, "end": 1.5}}]}, [(500_000, 1_500_000, "Hi.")]),
     ],
 )
@@ -147,6 +195,7 @@ def test_a_text_without_times_is_not_timed(shared: Path) -> None:
         (b"{not json", "sidecar_json"),
         (b"{}", "sidecar_json"),
         (b"[" * 100_000, "sidecar_json"),
+        (b"<?xml version='1.0'?><tt><body><div><p begin='0.5s'>Hi.</p></div></body></tt>", "sidecar_format"),
         (b'{"segments": []}', "sidecar_json"),
         (b'{"segments": [{"start": 1e999, "end": "x", "text": ""}]}', "sidecar_empty"),
         (b"1\n00:00:01,000 --> 00:00:02,000\n[music]\n", "sidecar_empty"),
