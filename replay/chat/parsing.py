@@ -17,10 +17,16 @@ Form = Literal["native", "hermes", "qwen_xml", "json", "text"]
 
 _THINKING = re.compile(r"\A\s*(?:<think>)?.*?</think>\s*", re.DOTALL)
 _UNFINISHED = re.compile(r"\A\s*<think>(?!.*</think>).*\Z", re.DOTALL)
-_BLOCK = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
-_FUNCTION = re.compile(r"\A<function=([^>\n]*)>\s*(.*?)\s*(?:</function>\s*)?\Z", re.DOTALL)
-_PARAMETER = re.compile(r"<parameter=([^>\n]*)>\n?(.*?)\n?</parameter>", re.DOTALL)
-_BARE = re.compile(r"\A<function=", re.DOTALL)
+_OPEN = re.compile(r"<tool_call>\s*")
+_CLOSE = re.compile(r"\s*</tool_call>")
+_FUNCTION = re.compile(r"<function(?:=|\s+name=)\"?([^>\"\n]*)\"?\s*>")
+_NEXT = r"<parameter(?:=|\s+name=)"
+_PARAMETER = re.compile(
+    rf"{_NEXT}\"?([^>\"\n]*)\"?\s*>(?:((?:(?!{_NEXT}).)*?)</parameter>|((?:(?!{_NEXT}).)*?)(?={_NEXT}|</function>))", re.DOTALL
+)
+"""A value ends at its own closing tag; where that was forgotten, at the next parameter or at the end of the call."""
+_OPENING = re.compile(_NEXT)
+_LINE_END = re.compile(r"\A\r?\n|\r?\n\Z")
 _WRITTEN = {"true": True, "false": False}
 
 
@@ -55,17 +61,46 @@ def tool_call(content: str, native: Sequence[dict[str, Any]], tools: Sequence[di
     text = without_thinking(content)
     if native:
         return _native(text, native)
-    blocks = _BLOCK.findall(text)
-    if not blocks and _BARE.match(text.lstrip()):
-        blocks = [text.strip()]
+    blocks = _blocks(text)
+    if not blocks and _FUNCTION.match(text.lstrip()):
+        blocks = [(text.strip(), False)]
     if len(blocks) != 1:
         return Said("text", text)
-    block = blocks[0]
-    xml = _FUNCTION.match(block)
-    if xml:
-        name = xml.group(1).strip()
-        return Said("qwen_xml", text, name, _typed(_PARAMETER.findall(xml.group(2)), _properties(name, tools)))
-    return _hermes(text, block)
+    block, closed = blocks[0]
+    return _xml(text, block, closed, tools) if _FUNCTION.match(block) else _hermes(text, block)
+
+
+def _blocks(text: str) -> list[tuple[str, bool]]:
+    """What stands in each ``<tool_call>``, and whether it was closed. A closing tag inside a string of JSON closes nothing."""
+    out: list[tuple[str, bool]] = []
+    at = 0
+    while opening := _OPEN.search(text, at):
+        start = opening.end()
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start
+        closing = _CLOSE.match(text, end) or _CLOSE.search(text, start)
+        stop = closing.start() if closing else len(text)
+        out.append((text[start:stop].rstrip(), closing is not None))
+        at = closing.end() if closing else len(text)
+    return out
+
+
+def _xml(text: str, block: str, closed: bool, tools: Sequence[dict[str, Any]]) -> Said:
+    """The form without types. A call that was cut off, or gives a parameter twice, keeps its text: what was meant nobody knows."""
+    opening = _FUNCTION.match(block)
+    assert opening is not None  # noqa: S101
+    name, end, body = opening.group(1).strip(), opening.end(), block[opening.end() :]
+    found = list(_PARAMETER.finditer(block, end))
+    rest = block[found[-1].end() if found else end :]
+    if _FUNCTION.search(_PARAMETER.sub("", body)):
+        return Said("qwen_xml", text)
+    told_twice = len({m.group(1).strip() for m in found}) < len(found)
+    if told_twice or _OPENING.search(rest) or not (closed or "</function>" in rest):
+        return Said("qwen_xml", text, name, block)
+    values = [(m.group(1), _LINE_END.sub("", m.group(2) if m.group(2) is not None else m.group(3))) for m in found]
+    return Said("qwen_xml", text, name, _typed(values, _properties(name, tools)))
 
 
 def content(text: str) -> Said:
@@ -88,7 +123,7 @@ def _native(text: str, calls: Sequence[dict[str, Any]]) -> Said:
 def _hermes(text: str, block: str) -> Said:
     try:
         call = json.loads(block)
-    except ValueError:
+    except (ValueError, RecursionError):
         named = re.search(r'"name"\s*:\s*"([^"\\]{1,80})"', block)
         return Said("hermes", text, named.group(1) if named else None, block if named else None)
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
@@ -103,7 +138,7 @@ def _exact(block: str, arguments: Any) -> str:
     if found:
         try:
             value, end = json.JSONDecoder().raw_decode(block, found.end())
-        except ValueError:
+        except (ValueError, RecursionError):
             value, end = None, 0
         if value == arguments:
             return block[found.end() : end]

@@ -71,6 +71,42 @@ def native(name: Any, arguments: Any) -> dict[str, Any]:
             "fly",
             '{"wings": "a\\nb"}',
         ),
+        (
+            '<tool_call>{"name":"render_shots","arguments":{"shots":"a </tool_call> b"}}</tool_call>',
+            "hermes",
+            "render_shots",
+            '{"shots":"a </tool_call> b"}',
+        ),
+        (
+            "<tool_call>\r\n<function=render_shots>\r\n<parameter=shots>\r\ns001\r\n</parameter>\r\n</function>\r\n</tool_call>",
+            "qwen_xml",
+            "render_shots",
+            '{"shots": "s001"}',
+        ),
+        (
+            '<function name="render_shots">\n<parameter name="limit">3</parameter>\n</function>',
+            "qwen_xml",
+            "render_shots",
+            '{"limit": 3}',
+        ),
+        (
+            "<function=render_shots>\n<parameter=shots>\ns001\n<parameter=limit>\n3\n</function>",
+            "qwen_xml",
+            "render_shots",
+            '{"shots": "s001", "limit": 3}',
+        ),
+        (
+            "<tool_call><function=render_shots><parameter=shots>a</function>b</parameter></function></tool_call>",
+            "qwen_xml",
+            "render_shots",
+            '{"shots": "a</function>b"}',
+        ),
+        (
+            "<tool_call><function=render_shots></function><function=render_shots></function></tool_call>",
+            "qwen_xml",
+            None,
+            None,
+        ),
         ("I would render the shots now.", "text", None, None),
         ("", "text", None, None),
         ("<think>I never stop", "text", None, None),
@@ -89,9 +125,21 @@ def test_a_call_in_text_is_found(text: str, form: str, tool: str | None, argumen
     assert (said.form, said.tool, said.arguments_json) == (form, tool, arguments)
 
 
-def test_a_call_that_was_cut_keeps_its_name_and_its_broken_text() -> None:
-    said = tool_call('<tool_call>{"name": "render_shots", "arguments": {"shots": "s0', (), TOOLS)
-    assert (said.tool, said.arguments_json) == ("render_shots", '{"name": "render_shots", "arguments": {"shots": "s0')
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '{"name": "render_shots", "arguments": {"shots": "s0',
+        '{"name": "render_shots", "arguments": ' + "[" * 5000 + "]" * 5000 + "}",
+        "<function=render_shots>\n<parameter=shots>\ns0",
+        "<function=render_shots>\n<parameter=shots>\ns001\n</parameter>\n<parameter=limit>",
+        "<function=render_shots>\n<parameter=shots>\ns001\n</parameter>",
+        "<function=render_shots><parameter=limit>1</parameter><parameter=limit>2</parameter></function>",
+    ],
+    ids=["JSON", "JSON too deep to read", "in a value", "before a value", "between values", "value given twice"],
+)
+def test_a_call_that_cannot_be_read_keeps_its_name_and_its_text(broken: str) -> None:
+    said = tool_call("<tool_call>" + broken, (), TOOLS)
+    assert (said.tool, said.arguments_json) == ("render_shots", broken)
 
 
 @pytest.mark.parametrize(
