@@ -64,7 +64,7 @@ def export(
     split: Annotated[list[str] | None, typer.Option(help="Only this split; repeat for several. Default: train and validation.")] = None,
     provenance: Annotated[list[str] | None, typer.Option(help="Only outputs of this author, such as scripted or student; repeat.")] = None,
     licence: Annotated[
-        list[str] | None, typer.Option("--licence", "--license", help="Only sources of this licence, as the lake has it; repeat.")
+        list[str] | None, typer.Option("--licence", "--license", help="Only sources of this licence, as the lake or SPDX has it; repeat.")
     ] = None,
     project: Annotated[list[str] | None, typer.Option(help="Only this project id; repeat for several.")] = None,
     quality: Annotated[float | None, typer.Option(min=0, max=1, help="Only runs whose final quality is at least this.")] = None,

@@ -19,7 +19,6 @@ from materialize.export.selection import (
     lake_of,
 )
 from materialize.export.texts import BadText
-from schemas.errors import ConfigInvalid
 
 _GROUPS_AT_ONCE = 128
 
@@ -62,26 +61,24 @@ def group_records(source: Source, options: ExportOptions) -> Records[CandidateKe
     con = lake_of(source, "has no groups")
     rules = Rules.of(con, options)
     found = con.execute(
-        "select g.group_id, c.candidate_index, e.split, e.role, e.kind, e.provenance, e.licence, e.project_id, e.verified, "
+        "select g.group_id, c.candidate_index, e.split, e.role, e.kind, c.output_json, e.licence, e.project_id, e.verified, "
         "g.trajectory_id, g.row_digest || c.row_digest from groups g join candidates c using (group_id) "
         "left join (select trajectory_id, call_index, min(split) as split, min(role) as role, min(kind) as kind, "
-        "min(provenance) as provenance, min(licence) as licence, min(project_id) as project_id, "
+        "min(licence) as licence, min(project_id) as project_id, "
         "bool_or(verified) as verified from examples group by 1, 2) e "
         "on e.trajectory_id = g.trajectory_id and e.call_index = g.call_index "
         "order by e.split <> 'train', g.group_id, c.candidate_index"
     ).fetchall()
     keys: list[CandidateKey] = []
     digests: dict[str, str] = {}
-    for group, index, split, role, kind, provenance, licence, project, verified, trajectory, digest in found:
-        if rules.leave_out(split, role, kind, provenance, licence, project, trajectory, verified):
+    for group, index, split, role, kind, output, licence, project, verified, trajectory, digest in found:
+        if rules.leave_out(split, role, kind, orjson.loads(output)["provenance"], licence, project, trajectory, verified):
             continue
         keys.append(key := CandidateKey(group, index, split))
         digests[key.ident] = digest
     by_split, state = arranged(keys, options, rules.not_taken, digests)
     if not keys:
-        raise ConfigInvalid(
-            "nothing_to_export", f"no group can be exported ({rules.not_taken})", "make groups with: workprint groups --lake LAKE"
-        )
+        raise rules.nothing("candidates of groups", "make groups with: workprint groups --lake LAKE")
     return Records("groups", con, by_split, lambda shard: _read(con, shard), state, rules.not_taken, overlaps=rules.overlaps)
 
 

@@ -31,7 +31,6 @@ from materialize.export.selection import (
 from materialize.export.texts import BadText
 from materialize.repaired import repair_labels, repair_pairs
 from schemas.canonical import canonical_text, digest_of
-from schemas.errors import ConfigInvalid
 
 MARGIN = 0.05
 """Least difference of the rewards of a pair."""
@@ -39,7 +38,7 @@ MARGIN = 0.05
 _GROUPS_AT_ONCE = 256
 """Groups whose prompts are in memory at the same time."""
 
-_RULED = ("split", "role", "kind", "provenance", "licence", "project_id", "trajectory_id")
+_RULED = ("split", "role", "kind", "licence", "project_id", "trajectory_id")
 """Columns of a decision that the rules look at."""
 
 ComparedKind = Literal["pref", "kto"]
@@ -111,12 +110,12 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
     keys: list[ComparedKey] = []
     digests: dict[str, str] = {}
 
-    def leave_out(row: Mapping[str, Any], verified: bool) -> bool:
-        split, role, kind, provenance, licence, project, trajectory = (row[c] for c in _RULED)
-        return rules.leave_out(split, role, kind, provenance, licence, project, trajectory, verified)
+    def leave_out(row: Mapping[str, Any], verified: bool, author: str | None) -> bool:
+        split, role, kind, licence, project, trajectory = (row[c] for c in _RULED)
+        return rules.leave_out(split, role, kind, author, licence, project, trajectory, verified)
 
     for row in _groups(con):
-        if leave_out(row, row["verified"]):
+        if leave_out(row, row["verified"], None):
             continue
         members = []
         for member in row["members"]:
@@ -128,11 +127,13 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
         made = list(_pairs(row, members) if kind == "pref" else _labels(row, members))
         if not made:
             rules.count("no_difference")
+        authors = {member["i"]: orjson.loads(member["output"])["provenance"] for member in members}
+        made = [k for k in made if not rules.leave_out_author(authors[k.candidate])]
         keys += made
         digests |= {k.ident: f"{row['row_digest']} {row['candidates']}" for k in made}
     for key in _repairs(kind, con):
         row = key.repair.example if key.repair is not None else {}
-        if leave_out(row, True):
+        if leave_out(row, True, row["provenance"]):
             continue
         try:
             answer_of(row["completion_json"])
@@ -145,11 +146,9 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
         digests[key.ident] = digest_of([row, key.repair.rejected_json if key.repair is not None else None, key.label])
     by_split, digest = arranged(keys, options, rules.not_taken, digests)
     if not keys:
-        raise ConfigInvalid(
-            "nothing_to_export",
-            f"no accepted group and no repair gave a row ({rules.not_taken})",
-            "make groups with: workprint groups --lake LAKE",
-        )
+        for _bad in left_out:
+            rules.count("left_out")
+        raise rules.nothing("accepted groups and repairs", "make groups with: workprint groups --lake LAKE")
     return Records(
         kind, con, by_split, lambda shard: _read(con, shard), digest, rules.not_taken, overlaps=rules.overlaps, left_out=tuple(left_out)
     )

@@ -22,7 +22,6 @@ from materialize.export.selection import (
     read_rows,
 )
 from materialize.export.texts import BadText
-from schemas.errors import ConfigInvalid
 from schemas.tables import TABLE
 
 _COLUMNS = tuple(c.name for c in TABLE["distillation"].columns)
@@ -70,11 +69,7 @@ def distilled_records(source: Source, options: ExportOptions) -> Records[Key, Pr
         digests[key.ident] = digest
     keys, state = arranged(taken, options, rules.not_taken, digests)
     if not taken:
-        raise ConfigInvalid(
-            "nothing_to_export",
-            f"no turn of a teacher or a student can be exported ({rules.not_taken})",
-            "replay with policy 'chat' or 'mixed', then run again",
-        )
+        raise rules.nothing("turns of a teacher or a student", "set replay.policy to 'chat' or 'mixed', then run again")
 
     shas: dict[str, str] = (
         dict(con.execute("select trajectory_id, trajectory_sha256 from trajectories").fetchall()) if has_table(con, "trajectories") else {}

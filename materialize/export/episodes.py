@@ -53,6 +53,10 @@ left join (select project_id, min(split) as split, min(licence) as licence, min(
   on e.project_id = t.project_id
 where {condition} order by e.split <> 'train', t.project_id, t.trajectory_id
 """
+_NAMED = {
+    "sft": ("runs", "add projects to the lake with: workprint run"),
+    "rft": ("admitted runs", "admit some with: workprint rft --lake LAKE"),
+}
 _CONDITION = {"sft": "true", "rft": "t.trajectory_id in (select trajectory_id from rft where admitted)"}
 
 
@@ -88,9 +92,7 @@ def episode_records(kind: str, source: Source, options: ExportOptions, store: Ar
         }  # fmt: skip
     by_split, digest = arranged(keys, options, rules.not_taken, {t: row["trajectory_sha256"] for t, row in about.items()})
     if not keys:
-        raise ConfigInvalid(
-            "nothing_to_export", f"no run can be exported ({rules.not_taken})", "loosen the filters, or add projects to the lake"
-        )
+        raise rules.nothing(*_NAMED[kind])
 
     def read(shard: list[Key]) -> Iterator[Episode | LeftOut]:
         for key in shard:

@@ -1,11 +1,13 @@
 """The folder of an export: filled under a temporary name, made durable, and put in its place in one step.
 
-A reader sees the whole export or none of it; a failed export leaves nothing. A killed one leaves its finished shards under the temporary
-name, and the next export of the same rows into the same place goes on behind them. Only storage renames, syncs and removes.
+A reader sees the whole export or none of it; a failed export leaves nothing. One that was killed, or had no space left, leaves its finished
+shards under the temporary name, and the next export of the same rows into the same place goes on behind them. Only storage renames, syncs
+and removes.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,7 @@ from pydantic import ValidationError
 from materialize.export.options import ExportedFile
 from materialize.export.records import Tally
 from schemas.canonical import Frozen
-from schemas.errors import ConfigInvalid
+from schemas.errors import ConfigInvalid, StorageFault, StorageFull
 from storage import durable
 
 
@@ -93,15 +95,13 @@ def new_folder(out: Path, key: str) -> Iterator[ExportFolder]:
         key: names everything that decides the bytes. What a killed export with another key left is thrown away.
 
     Raises:
-        ConfigInvalid: there is something at ``out`` already.
+        ConfigInvalid: there is something at ``out`` already, or nothing can be made there.
         LockHeld: another process is writing this export.
         StorageFull, StorageFault: it could not be written.
     """
-    out = out.absolute()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigInvalid("output_exists", f"there is something at {out} already", "name a new folder, or remove it first")
-    work = out.parent / f"{durable.TEMP_PREFIX}{out.name}"
     try:
+        out = _place(out)
+        work = out.parent / f"{durable.TEMP_PREFIX}{out.name}"
         durable.make_folder(work)
         with durable.exclusive(work, f"the export {out.name}"):
             try:
@@ -109,14 +109,39 @@ def new_folder(out: Path, key: str) -> Iterator[ExportFolder]:
                 folder = ExportFolder(work / "export", work / "shards")
                 yield folder
                 _publish(folder, out)
-            except (KeyboardInterrupt, SystemExit):
-                raise
-            except BaseException:
-                durable.remove_folder(work)
+            except BaseException as error:
+                if not _goes_on(error, work):
+                    durable.remove_folder(work)
                 raise
             durable.remove_folder(work)
     except OSError as error:
-        raise durable.fault_from(error, f"writing the export {out.name}") from error
+        fault = durable.fault_from(error, f"writing the export {out.name}")
+        if fault.code == "read_only":
+            raise StorageFault(fault.code, fault.message, "name a folder in a place that you may write to") from error
+        raise fault from error
+
+
+def _place(out: Path) -> Path:
+    """Where the export will lie, links followed.
+
+    Raises:
+        ConfigInvalid: nothing can be made there.
+    """
+    place = Path(os.path.realpath(out))
+    if place == Path.cwd():
+        raise ConfigInvalid("output_is_here", f"{place} is the folder you are in, and would be replaced", "name a new folder in it")
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise ConfigInvalid("output_exists", f"there is something at {place} already", "name a new folder, or remove it first")
+    above = next(p for p in place.parents if p.exists())
+    if not above.is_dir():
+        raise ConfigInvalid("output_below_file", f"{above} is a file, and no folder can be made below it", "name another place")
+    return place
+
+
+def _goes_on(error: BaseException, work: Path) -> bool:
+    """The same command may be started again and finds shards that it need not write again: after a stop, or when the device was full."""
+    stopped = isinstance(error, KeyboardInterrupt | SystemExit | OSError | StorageFull)
+    return stopped and any(work.glob("shards/*.json"))
 
 
 def _prepare(work: Path, key: str) -> None:

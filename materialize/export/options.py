@@ -24,7 +24,7 @@ class ExportFilters(Frozen):
     kinds: tuple[ExampleKind, ...] = ()
     splits: tuple[Split, ...] = ()
     provenance: tuple[Provenance, ...] = ()
-    licences: tuple[str, ...] = Field(default=(), description="licences exactly as the lake has them")
+    licences: tuple[str, ...] = Field(default=(), description="as the lake has them, or their SPDX names")
     projects: tuple[str, ...] = Field(default=(), description="project ids")
     verified_only: bool = Field(default=True, description="leave out outputs of runs that did not deliver and repairs that did not hold")
     quality: float | None = Field(default=None, ge=0, le=1, description="least final quality of the run (column quality of trajectories)")

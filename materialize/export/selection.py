@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import duckdb
 import pyarrow as pa
 
+from materialize.export.licences import spdx
 from materialize.export.options import ExportOptions
 from materialize.leakage import Overlap, contaminated
 from schemas.errors import ConfigInvalid
@@ -114,16 +115,25 @@ SAME_ANSWER = "context_sha256 || md5(completion_json)"
 SAME_STATE = "context_sha256"
 
 
-def select(source: Source, options: ExportOptions, *, rows: str = "examples", any_run: bool = False, same: str = SAME_ANSWER) -> Selection:
+def select(
+    source: Source,
+    options: ExportOptions,
+    *,
+    rows: str = "examples",
+    any_run: bool = False,
+    same: str = SAME_ANSWER,
+    what: tuple[str, str] = ("examples", "add projects to the lake with: workprint run"),
+) -> Selection:
     """Decide on the rows of a training export of examples.
 
     Args:
         rows: the table, or a query in brackets, with the columns of ``examples``.
         any_run: outputs of runs that did not deliver are taken too, because another rule admitted them.
         same: of rows that are equal in this, one is taken.
+        what: what the rows are called, and how a lake that has none gets some.
 
     Raises:
-        ConfigInvalid: the filters ask for held-out examples, need a lake where there is none, or leave nothing.
+        ConfigInvalid: the filters ask for held-out examples or an unknown project, need a lake where there is none, or leave nothing.
     """
     connection = connection_of(source)
     rules = Rules.of(connection, options)
@@ -148,7 +158,7 @@ def select(source: Source, options: ExportOptions, *, rows: str = "examples", an
         digests[example] = digest
     keys, digest = arranged(taken, options, rules.not_taken, digests)
     if not taken:
-        raise ConfigInvalid("nothing_to_export", _why_empty(len(found), rules.not_taken), "loosen the filters, or add projects to the lake")
+        raise rules.nothing(*what)
     return Selection(connection, keys, rules.not_taken, digest, repeated, rules.overlaps, rules.qualities)
 
 
@@ -207,14 +217,16 @@ class Rules:
     """Held-out projects are taken, and no others: the benchmark."""
     not_taken: dict[str, int] = field(default_factory=dict)
     tainted: frozenset[str] = frozenset()
+    licences: frozenset[str] = frozenset()
+    """SPDX names that the filters allow."""
 
     @classmethod
     def of(cls, connection: duckdb.DuckDBPyConnection, options: ExportOptions, *, held_out: bool = False) -> Rules:
         """The rules of an export from this connection.
 
         Raises:
-            ConfigInvalid: a training export is asked for held-out projects; or the filters ask for quality, and there is no table of
-                trajectories.
+            ConfigInvalid: a training export is asked for held-out projects, any export for a project that the lake does not have; or the
+                filters ask for quality, and there is no table of trajectories.
         """
         if not held_out and Split.HELD_OUT in options.filters.splits:
             raise ConfigInvalid(
@@ -229,19 +241,42 @@ class Rules:
             raise ConfigInvalid("no_lake", "a bare table of examples does not tell the quality of their runs", "export from a lake")
         compare = options.decontaminate and not held_out and has_table(connection, "storyboards")
         overlaps = contaminated(connection) if compare else ()
-        return cls(options, qualities, overlaps, held_out, tainted=frozenset(o.project_id for o in overlaps))
+        _known_projects(connection, options.filters.projects)
+        return cls(
+            options,
+            qualities,
+            overlaps,
+            held_out,
+            tainted=frozenset(o.project_id for o in overlaps),
+            licences=frozenset(map(spdx, options.filters.licences)),
+        )
 
     def count(self, rule: str) -> None:
         """A rule left a row out."""
         self.not_taken[rule] = self.not_taken.get(rule, 0) + 1
 
+    def nothing(self, what: str, make: str) -> ConfigInvalid:
+        """The error of an export without rows: there is nothing of the kind (``make`` says what makes some), or no row passes."""
+        if not self.not_taken:
+            return ConfigInvalid("nothing_to_export", f"the lake has no {what}", make)
+        rules = ", ".join(f"{rule} {n}" for rule, n in sorted(self.not_taken.items()))
+        seen = f"none of the {sum(self.not_taken.values())} {what} passed the rules and filters ({rules})"
+        return ConfigInvalid("nothing_to_export", seen, "loosen the filters, or add projects to the lake")
+
+    def leave_out_author(self, provenance: str) -> bool:
+        """Whether the filter on authors leaves an output out whose other properties passed; counts it."""
+        wrong = bool(self.options.filters.provenance) and provenance not in self.options.filters.provenance
+        if wrong:
+            self.count("filter_provenance")
+        return wrong
+
     def leave_out(
-        self, split: str | None, role: str, kind: str, provenance: str, licence: str, project: str, trajectory: str, verified: bool
+        self, split: str | None, role: str, kind: str, provenance: str | None, licence: str, project: str, trajectory: str, verified: bool
     ) -> bool:
         """Whether a rule leaves a row out; counts it.
 
-        ``split`` is None for what belongs to no example. Rows that filters of role, kind or provenance do not apply to have empty ones;
-        such filters must not be set then.
+        ``split`` is None for what belongs to no example, ``provenance`` where :meth:`leave_out_author` decides. Rows that filters of role
+        or kind do not apply to have empty ones; such filters must not be set then.
         """
         rule = self._against(split, role, kind, provenance, licence, project, trajectory, verified)
         if rule is not None:
@@ -249,7 +284,7 @@ class Rules:
         return rule is not None
 
     def _against(
-        self, split: str | None, role: str, kind: str, provenance: str, licence: str, project: str, trajectory: str, verified: bool
+        self, split: str | None, role: str, kind: str, provenance: str | None, licence: str, project: str, trajectory: str, verified: bool
     ) -> str | None:
         f = self.options.filters
         if split is None:
@@ -263,22 +298,29 @@ class Rules:
             ("role", f.roles, role),
             ("kind", f.kinds, kind),
             ("provenance", f.provenance, provenance),
-            ("licence", f.licences, licence),
             ("project", f.projects, project),
         ):
-            if allowed and value not in allowed:
+            if allowed and value is not None and value not in allowed:
                 return f"filter_{name}"
+        if f.licences and spdx(licence) not in self.licences:
+            return "filter_licence"
         if f.quality is not None and ((quality := self.qualities.get(trajectory)) is None or quality < f.quality):
             return "filter_quality"
         return "contaminated" if project in self.tainted else None
 
 
+def _known_projects(connection: duckdb.DuckDBPyConnection, asked: tuple[str, ...]) -> None:
+    if not asked:
+        return
+    tables = [name for name in ("projects", "examples", "distillation") if has_table(connection, name)]
+    known = {p for name in tables for (p,) in connection.execute(f"select distinct project_id from {name}").fetchall()}  # noqa: S608 - own
+    if unknown := sorted(set(asked) - known):
+        raise ConfigInvalid(
+            "unknown_project",
+            f"the lake has no project {', '.join(unknown)}",
+            'name whole ids; list them with: workprint query "select project_id, title from projects"',
+        )
+
+
 def _draw(seed: int, ident: str) -> bytes:
     return hashlib.sha256(f"{seed}\n{ident}".encode()).digest()
-
-
-def _why_empty(found: int, not_taken: dict[str, int]) -> str:
-    if not found:
-        return "the lake has no examples"
-    rules = ", ".join(f"{rule} {n}" for rule, n in sorted(not_taken.items()))
-    return f"none of the {found} examples passed the filters ({rules})"

@@ -10,6 +10,8 @@ from materialize.export.records import Records
 from materialize.export.selection import RFT_ROWS, Key, Selection, Source, lake_of, select
 from materialize.export.texts import BadText
 
+_ADMITTED = ("outputs of admitted runs", "admit some with: workprint rft --lake LAKE")
+
 
 def sft_records(source: Source, options: ExportOptions) -> Records[Key, Conversation]:
     """One row for each example that the filters leave.
@@ -29,7 +31,7 @@ def rft_records(source: Source, options: ExportOptions) -> Records[Key, Conversa
         ConfigInvalid: the source is no lake, or nothing was admitted or passes the filters.
     """
     lake_of(source, "does not say which runs were admitted")
-    return _records("rft", select(source, options, rows=RFT_ROWS, any_run=True), verified=True)
+    return _records("rft", select(source, options, rows=RFT_ROWS, any_run=True, what=_ADMITTED), verified=True)
 
 
 def _records(kind: str, chosen: Selection, *, verified: bool) -> Records[Key, Conversation]:

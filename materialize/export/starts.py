@@ -128,11 +128,7 @@ def benchmark_records(source: Source, options: ExportOptions, store: Artifacts |
     contexts = {k.ident: about[k.ident]["context_sha256"] for k in keys}
     by_split, digest = arranged(keys, options, rules.not_taken, contexts, (Split.HELD_OUT,))
     if not keys:
-        raise ConfigInvalid(
-            "nothing_to_export",
-            f"the lake has no held-out project with a run ({rules.not_taken})",
-            "raise held_out_share, or pin one",
-        )
+        raise rules.nothing("held-out projects with a run", "raise materialize.held_out_share, or pin one (materialize.pinned)")
 
     def read(shard: list[Key]) -> Iterator[Prompted | LeftOut]:
         for key in shard:

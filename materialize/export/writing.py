@@ -93,7 +93,7 @@ def write_export(
                         folder.finish(name, sorted(set(folder.names()) - before), tally)
                 tallies.append(tally)
                 rows += sum(tally.rows.values())
-                note(f"{split}: shard {index + 1} of {len(shards)}, {rows} of {records.total} examples{' (was there)' if again else ''}")
+                note(f"{split}: shard {index + 1} of {len(shards)}, {rows} of {records.total} rows{' (was there)' if again else ''}")
         whole = together(tallies)
         _refuse(whole.left_out, options)
         report = _report(consumer.name, options, records, whole)

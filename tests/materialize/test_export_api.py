@@ -126,9 +126,9 @@ def test_progress_is_told_shard_by_shard(build: Any, tmp_path: Path) -> None:
     rows = [build.row(i, completion=build.call("x", f'{{"a":{i}}}')) for i in range(5)]
     export("sft", "trl", build.table(rows), tmp_path / "out", ExportOptions(rows_per_shard=2), notes.append)
     assert notes == [
-        "train: shard 1 of 3, 2 of 5 examples",
-        "train: shard 2 of 3, 4 of 5 examples",
-        "train: shard 3 of 3, 5 of 5 examples",
+        "train: shard 1 of 3, 2 of 5 rows",
+        "train: shard 2 of 3, 4 of 5 rows",
+        "train: shard 3 of 3, 5 of 5 rows",
     ]
 
 

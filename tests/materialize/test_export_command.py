@@ -52,6 +52,7 @@ def call(place: Path, out: Path, *arguments: str) -> Any:
         (["--kind", "segments", "--kind", "slots"], 2),
         (["--quality", "0.75", "--provenance", "scripted", "--licence", "CC-BY-3.0", "--project", "prj_one", "--split", "train"], 23),
         (["--limit", "5", "--seed", "3"], 5),
+        (["--license", "cc by 3.0"], 23),
     ],
 )
 def test_filters_take_these_many_rows(place: Path, tmp_path: Path, options: list[str], rows: int) -> None:
@@ -59,7 +60,7 @@ def test_filters_take_these_many_rows(place: Path, tmp_path: Path, options: list
     assert done.exit_code == 0
     assert pq.read_table(tmp_path / "out" / "data").num_rows == rows
     assert f"train        {rows} rows" in done.stdout
-    assert f"train: shard 1 of 1, {rows} of {rows} examples" in done.stderr
+    assert f"train: shard 1 of 1, {rows} of {rows} rows" in done.stderr
 
 
 def test_json_is_the_manifest_and_nothing_else(place: Path, tmp_path: Path) -> None:
@@ -83,6 +84,9 @@ def test_episodes_are_read_from_the_lakes_artifacts(place: Path, tmp_path: Path)
         (["sft", "--to", "trl", "--bad-rows", "maybe"], "bad_rows_rule"),
         (["sft", "--to", "trl", "--quality", "0.76"], "nothing_to_export"),
         (["sft", "--to", "trl", "--split", "held_out"], "held_out"),
+        (["sft", "--to", "trl", "--project", "prj_one", "--project", "prj_tow"], "unknown_project"),
+        (["rl", "--to", "trl", "--licence", "MIT"], "nothing_to_export"),
+        (["benchmark", "--to", "hf", "--provenance", "scripted"], "benchmark_filter"),
     ],
 )
 def test_what_makes_no_sense_is_refused(place: Path, tmp_path: Path, arguments: list[str], code: str) -> None:
@@ -90,3 +94,51 @@ def test_what_makes_no_sense_is_refused(place: Path, tmp_path: Path, arguments: 
     assert isinstance(done.exception, ConfigInvalid)
     assert done.exception.code == code
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "lacks", "step"),
+    [
+        ("rft", "the lake has no outputs of admitted runs", "workprint rft"),
+        ("pref", "the lake has no accepted groups and repairs", "workprint groups"),
+        ("groups", "the lake has no candidates of groups", "workprint groups"),
+        ("opd", "the lake has no turns of a teacher or a student", "replay.policy"),
+        ("benchmark", "the lake has no held-out projects with a run", "materialize.held_out_share"),
+    ],
+)
+def test_a_lake_that_lacks_a_kind_is_told_what_makes_it(place: Path, tmp_path: Path, kind: str, lacks: str, step: str) -> None:
+    done = call(place, tmp_path / "out", kind, "--to", "hf")
+    assert isinstance(done.exception, ConfigInvalid)
+    assert lacks in done.exception.message
+    assert step in str(done.exception.next_step)
+
+
+def test_a_link_to_an_empty_folder_is_followed(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert call(place, tmp_path / "link", "sft").exit_code == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "manifest.json").is_file()
+
+
+def test_the_folder_one_is_in_is_not_replaced(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(place, Path(), "sft")
+    assert isinstance(done.exception, ConfigInvalid)
+    assert done.exception.code == "output_is_here"
+
+
+def test_no_folder_is_made_below_a_file(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    done = call(place, tmp_path / "file" / "a" / "b", "sft")
+    assert isinstance(done.exception, ConfigInvalid)
+    assert done.exception.code == "output_below_file"
+
+
+def test_other_files_in_the_folder_are_left_alone(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    done = call(place, tmp_path / "out", "sft")
+    assert isinstance(done.exception, ConfigInvalid)
+    assert done.exception.code == "output_exists"
+    assert [p.name for p in tmp_path.rglob("*")] == ["out", "notes.txt"]

@@ -130,3 +130,12 @@ def test_filters_and_the_held_out_rule_hold(tables: dict[str, pa.Table], tmp_pat
 def test_a_bare_table_of_examples_has_no_groups(tables: dict[str, pa.Table], tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match="no_lake"):
         export("pref", "trl", tables["examples"], tmp_path / "out", ExportOptions())
+
+
+def test_the_filter_on_authors_looks_at_what_is_trained(tables: dict[str, pa.Table], tmp_path: Path) -> None:
+    options = ExportOptions(filters=ExportFilters.of(provenance=["scripted_mistake"]))
+    report = export("kto", "trl", connect(tables), tmp_path / "kto", options)
+    assert report.rows["train"] > 0
+    assert report.not_taken["filter_provenance"] > 0
+    with pytest.raises(ConfigInvalid, match="filter_provenance"):
+        export("pref", "trl", connect(tables), tmp_path / "pref", options)  # a mistake is never preferred

@@ -187,6 +187,15 @@ def test_groups_are_told_candidate_by_candidate(
         assert row["state_digest"]
 
 
+def test_the_filter_on_authors_looks_at_the_candidates_own(
+    con: duckdb.DuckDBPyConnection, tables: dict[str, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    authors = [json.loads(c["output_json"])["provenance"] for c in tables["candidates"]]
+    report = export("groups", "hf", con, tmp_path / "out", ExportOptions(filters=ExportFilters.of(provenance=["scripted_mistake"])))
+    assert report.rows == {"train": authors.count("scripted_mistake")}
+    assert report.not_taken == {"filter_provenance": len(authors) - authors.count("scripted_mistake")}
+
+
 def held_out(tables: dict[str, list[dict[str, Any]]]) -> duckdb.DuckDBPyConnection:
     return connect(tables, examples=[r | {"split": "held_out"} for r in tables["examples"]])
 
@@ -208,7 +217,7 @@ def test_the_benchmark_holds_beginnings_of_held_out_projects(
 
 @pytest.mark.parametrize(
     ("filters", "code"),
-    [({"splits": ["train"]}, "benchmark_filter"), ({"roles": ["critic"]}, "benchmark_filter"), ({"projects": ["x"]}, "nothing_to_export")],
+    [({"splits": ["train"]}, "benchmark_filter"), ({"roles": ["critic"]}, "benchmark_filter"), ({"projects": ["x"]}, "unknown_project")],
 )
 def test_filters_that_no_benchmark_can_have_are_refused(
     world: World,  # noqa: F811

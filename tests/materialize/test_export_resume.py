@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -13,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from materialize.export import sft
+from materialize.export import parquet_folder, sft
 from materialize.export.api import export
 from materialize.export.options import ExportOptions
-from schemas.errors import LockHeld
+from schemas.errors import LockHeld, StorageFull
 
 OPTIONS = ExportOptions(rows_per_shard=2)
 
@@ -120,6 +121,34 @@ def test_ctrl_c_keeps_the_finished_shards(rows: pa.Table, tmp_path: Path, reads:
     reads.clear()
     export("sft", "trl", rows, tmp_path / "out", OPTIONS)
     assert reads == ["exa_0006"]
+
+
+def test_a_full_device_keeps_the_finished_shards(rows: pa.Table, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, shards = parquet_folder.ParquetShard.write, []
+
+    def full(self: Any, items: Any) -> None:
+        shards.append(len(items))
+        if len(shards) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        whole(self, items)
+
+    monkeypatch.setattr(parquet_folder.ParquetShard, "write", full)
+    with pytest.raises(StorageFull, match="free space"):
+        export("sft", "trl", rows, tmp_path / "out", OPTIONS)
+    assert not (tmp_path / "out").exists()
+    reads.clear()
+    export("sft", "trl", rows, tmp_path / "out", OPTIONS)
+    assert reads == ["exa_0004", "exa_0005", "exa_0006"]
+
+
+def test_a_device_that_was_full_from_the_first_leaves_nothing(rows: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Any, items: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(parquet_folder.ParquetShard, "write", full)
+    with pytest.raises(StorageFull):
+        export("sft", "trl", rows, tmp_path / "out", OPTIONS)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_exports_into_one_place_do_not_mix(rows: pa.Table, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_filters_take_these_many(lake: pa.Table, tmp_path: Path, filters: dict[s
 def test_filters_that_leave_nothing_say_which_rule_took_what(lake: pa.Table, tmp_path: Path) -> None:
     options = ExportOptions(filters=ExportFilters.of(licences=["CC0"]))
     with pytest.raises(
-        ConfigInvalid, match=r"none of the 72 examples passed the filters \(filter_licence 46, held_out 24, not_verified 2\)"
+        ConfigInvalid, match=r"none of the 72 examples passed the rules and filters \(filter_licence 46, held_out 24, not_verified 2\)"
     ):
         export("sft", "trl", lake, tmp_path / "out", options)
 
