@@ -125,6 +125,12 @@ class Reel:
         """Mean absolute difference of two frames at the coarse size, levels: cheap, but blind to motion."""
         return float(np.abs(self.coarse[a - self.first] - self.coarse[b - self.first]).mean())
 
+    def colours(self, start: int, end: int) -> Floats:
+        """Frames ``[start, end)`` at the coarse size in colour, [frames, height / 2, width / 2, 3]."""
+        part = self._frames[start - self.first : end - self.first].astype(np.float32)
+        out: Floats = part.reshape(len(part), self._height // 2, 2, self._width // 2, 2, 3).mean(axis=(2, 4))
+        return out
+
     def rough(self, a: int, b: int) -> float:
         """What :meth:`unlike` would call the unexplained share if nothing could move: never much less than that, and cheap."""
         pair = self.coarse[np.array([a, b]) - self.first]

@@ -1,9 +1,13 @@
-"""Wipes and pushes: one picture taking the place of another along a straight edge that crosses the frame at an even pace.
+"""Wipes and pushes: one picture taking the place of another, place by place.
 
-In a wipe both pictures stay where they are; in a push the new one moves in and the old one out. Either way every frame between is two known
-pictures on the two sides of one line, which can be checked: the picture before and the picture after are laid together for every place of
-the line, and the best place must explain the frame and must move evenly from one side to the other. A camera that pans shows new picture
-along an edge too, but what it shows after is not what came in there. Owns that decision on a :class:`inversion.reel.Reel`.
+In a straight wipe both pictures stay where they are; in a push the new one moves in and the old one out. Either way every frame between is
+two known pictures on the two sides of one line, which can be checked: the picture before and the picture after are laid together for every
+place of the line, and the best place must explain the frame and must move evenly from one side to the other. A camera that pans shows new
+picture along an edge too, but what it shows after is not what came in there.
+
+Wipes of any other shape (diagonal, iris, clock, blinds, soft edges) are told by what each place of the frame does: it goes from its old
+colour to its new one, on the straight line between the two, and never back, while other places are still old or already new. In a dissolve
+all places go together; under a moving camera they pass through other colours. Owns these decisions on a :class:`inversion.reel.Reel`.
 """
 
 from __future__ import annotations
@@ -28,10 +32,28 @@ _LEFT = 0.22
 """What the two pictures leave unexplained of a frame, as a share of their difference, may be this much."""
 _UNEVEN = 0.075
 """Mean distance of the line from an even pace, in shares of the way."""
+_TOLD_APART = 12.0
+"""Places whose two colours lie further apart than this say how far they are, levels a channel."""
+_MOST = 0.55
+"""Least share of such places: a man who turns before a dark ground has a quarter."""
+_ASIDE = 0.15
+"""Mean distance of colours from the straight line between old and new, in shares of its length: wipes between stills give up to 0.02,
+squeezed pictures 0.1, pushes and pans 0.3 and more."""
+_BACK = 0.08
+"""Mean of all steps back towards the old colour, in shares of the way: wipes give up to 0.01, pushes and pans 0.5 and more."""
+_ABREAST = 0.2
+"""Least spread of how far the places are, in the middle of a wipe: soft ones give 0.27 and more, dissolves 0.08 at most."""
+_STEEPEST = 0.45
+"""Largest share of the frame that turns from one frame to the next; more is a cut."""
+_REPLACED = 0.25
+"""Least share of the old picture's pattern that must be gone: a drawing that grows on a page takes nothing away."""
+_EMPTY = 4.0
+"""Standard deviation of a frame that shows nothing, levels."""
 
 
 def find_slides(reel: Reel, start: int, end: int, pace: float, walls: list[int], rules: Rules) -> list[Gradual]:
-    """Wipes and pushes whose middle lies in ``[start, end)``, told as dissolves: the storyboard has no kind of their own for them.
+    """Wipes and pushes whose middle lies in ``[start, end)``, told as dissolves: the storyboard has no kind of their own for them. An iris
+    that closes to black (or white) and opens again is one fade.
 
     Args:
         pace: frames in a twenty-fifth of a second.
@@ -39,12 +61,24 @@ def find_slides(reel: Reel, start: int, end: int, pace: float, walls: list[int],
     """
     out: list[Gradual] = []
     for low, high in _busy(reel, pace):
-        if not start <= (low + high) // 2 < end or any(low <= w < high for w in walls):
+        if any(low <= w < high for w in walls):
             continue
-        found = _fit(reel, low, high, rules)
-        if found is not None and not any(found.start < g.end and g.start < found.end for g in out):
-            out.append(found)
-    return out
+        closed = next((k for k, g in enumerate(out) if g.end <= low <= g.end + 12 * pace and _blank_between(reel, g.end, low)), None)
+        one = _fit(reel, low, high, rules) or _fit_any_shape(reel, low, high, rules, opens=closed is not None)
+        if one is None or any(one.start < g.end and g.start < one.end for g in out):
+            continue
+        if closed is None:
+            out.append(one)
+        else:
+            first, light = out[closed], bool(reel.mean[out[closed].end - reel.first] > 128)
+            kind = Transition.FADE_WHITE if light else Transition.FADE_BLACK
+            out[closed] = Gradual(first.start, (first.start + one.end) // 2, one.end, kind, min(first.margin, one.margin))
+    return [g for g in out if start <= (g.start + g.end) // 2 < end]
+
+
+def _blank_between(reel: Reel, start: int, end: int) -> bool:
+    """Whether one of the frames ``[start, end]`` shows nothing."""
+    return bool((reel.deviation[start - reel.first : end + 1 - reel.first] < _EMPTY).any())
 
 
 def _busy(reel: Reel, pace: float) -> Iterator[tuple[int, int]]:
@@ -92,6 +126,32 @@ def _fit(reel: Reel, low: int, high: int, rules: Rules) -> Gradual | None:
             margin = min(1.0, (_LEFT - float(left[inner].mean())) / _LEFT)
             return Gradual(low, (low + high) // 2, high - 1, Transition.DISSOLVE, margin)
     return None
+
+
+def _fit_any_shape(reel: Reel, low: int, high: int, rules: Rules, *, opens: bool) -> Gradual | None:
+    """A wipe of whatever shape over frames ``[low, high)``; None where it is none.
+
+    Args:
+        opens: another one has just closed over the old picture.
+    """
+    frames = reel.colours(low - 1, high)
+    line = frames[-1] - frames[0]
+    power = (line * line).sum(axis=-1)
+    telling = power > 3 * _TOLD_APART**2
+    if float(telling.mean()) < _MOST:
+        return None
+    way, power = line[telling], power[telling]
+    gone_by = frames[:, telling] - frames[0][telling]
+    turned = np.clip((gone_by * way).sum(axis=-1) / power, 0, 1)
+    aside = np.sqrt(((gone_by - turned[..., None] * way) ** 2).sum(axis=-1) / power)[1:-1].mean()
+    back = np.clip(-np.diff(turned, axis=0), 0, None).sum(axis=0).mean()
+    whole = turned.mean(axis=1)
+    if aside > _ASIDE or back > _BACK or turned[1:-1].std(axis=1).max() < _ABREAST or np.diff(whole).max() > _STEEPEST:
+        return None
+    pair = reel.unlike(low - 1, high - 1)
+    if pair.share < rules.share + 0.1 or visible(pair) < rules.seen or (not opens and pair.gone < _REPLACED * pair.pattern):
+        return None
+    return Gradual(low, (low + high) // 2, high - 1, Transition.DISSOLVE, min(1.0, (_ASIDE - float(aside)) / _ASIDE))
 
 
 def _wiped(stack: Floats) -> NDArray[np.float64]:
