@@ -127,7 +127,8 @@ def audit_group(runs: LakeRuns, group: Mapping[str, Any], candidates: Sequence[M
         rewards: the weights it was rewarded with.
 
     Returns:
-        the comparison of the matched key, and of reward, parts, refusal and number of calls of every candidate.
+        the comparison of the matched key, and of reward, parts, refusal and number of calls of every candidate; and of what the
+        runtime answered to it and the state after it, where that was recorded (table version 3).
     """
     started = time.monotonic()
     name, parts = str(group["group_id"]), len(candidates) + 1
@@ -148,7 +149,10 @@ def audit_group(runs: LakeRuns, group: Mapping[str, Any], candidates: Sequence[M
             was = orjson.loads(row["reward_parts_json"])
             same = was.keys() == outcome.reward.parts.keys() and all(abs(v - was[k]) <= SAME for k, v in outcome.reward.parts.items())
             counted = (row["refused"], row["calls"]) == (outcome.refused, outcome.calls)
-            if not (same and counted and abs(outcome.reward.value - row["reward"]) <= SAME):
+            answered = canonical_text(outcome.first.observation.model_dump(mode="json"))
+            if row["state_after"] is not None and (row["observation_json"], row["state_after"]) != (answered, outcome.first.state_after):
+                found.append(f"candidate {row['candidate_index']} was answered otherwise, or led to another state")
+            elif not (same and counted and abs(outcome.reward.value - row["reward"]) <= SAME):
                 found.append(f"candidate {row['candidate_index']} is worth {outcome.reward.value:.6f}, recorded {row['reward']:.6f}")
     except PipelineError as error:
         return _failed("group", name, str(group["project_id"]), parts, error, started)

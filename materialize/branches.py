@@ -23,7 +23,7 @@ from replay.runtime import Runtime
 from replay.suite import Allowance
 from schemas.contract import Role
 from schemas.state import ProductionState
-from schemas.trajectory import ObservationStatus, RoleContext, RoleOutput, Trajectory
+from schemas.trajectory import Call, ObservationStatus, RoleContext, RoleOutput, Trajectory
 
 Continuation = Callable[[int], Policy]
 """Gives the frozen policy for a seed; equal seeds give equal policies."""
@@ -65,8 +65,13 @@ class Outcome:
     reward: Reward
     calls: int
     """Calls of all its branches."""
-    refused: bool
-    """The output itself was refused."""
+    first: Call
+    """The output itself, executed. Paired seeds are those of what continues it, so it is the same in every branch."""
+
+    @property
+    def refused(self) -> bool:
+        """The output itself was refused."""
+        return _is_refused(self.first)
 
 
 def reexamine(runtime: Runtime) -> Measured:
@@ -117,30 +122,29 @@ class Executor:
             return self._critic([b for b in branches], output)
         value = math.fsum(b.reward.value for b in branches) / len(branches)
         parts = {name: math.fsum(b.reward.parts.get(name, 0.0) for b in branches) / len(branches) for name in branches[0].reward.parts}
-        return Outcome(Reward(value, parts), sum(b.calls for b in branches), branches[0].refused)
+        return Outcome(Reward(value, parts), sum(b.calls for b in branches), branches[0].first)
 
     def _branch(self, output: RoleOutput, seed: int) -> _Branch:
         with self._bench.open() as env:
             context = env.restore(self._trajectory, self._index)
             policy = self._continuation(seed)
-            first = env.step(output)
-            refused = first.status is ObservationStatus.REFUSED
-            codes = {b.code for b in first.blockers}
+            codes = {b.code for b in env.step(output).blockers}
+            first = env.branch[0]
             if output.role is Role.ORCHESTRATOR:
                 while not env.finished:
                     env.step(policy.act(env.context()))
-                return _Branch(env.reward(), len(env.branch), refused)
+                return _Branch(env.reward(), len(env.branch), first)
             if output.role is Role.GENERATOR:
                 features = self._generator(env, context, output, policy, seed)
                 return _Branch(
-                    generator_reward(features, valid_schema=not codes & SCHEMA_CODES, config=self._rewards), len(env.branch), refused
+                    generator_reward(features, valid_schema=not codes & SCHEMA_CODES, config=self._rewards), len(env.branch), first
                 )
             before = self._before() if _is_diagnosis(context) else Measured(0.0, ())
-            after = self._mended(env, policy, before) if not refused and _is_diagnosis(context) else before
-            return _Branch(Reward(0.0, {}), len(env.branch), refused, before, after, context)
+            after = self._mended(env, policy, before) if not _is_refused(first) and _is_diagnosis(context) else before
+            return _Branch(Reward(0.0, {}), len(env.branch), first, before, after, context)
 
     def _generator(self, env: Environment, context: RoleContext, output: RoleOutput, policy: Policy, seed: int) -> Mapping[str, float]:
-        refused = env.branch[0].observation.status is ObservationStatus.REFUSED
+        refused = _is_refused(env.branch[0])
         usable = 0.0
         if not refused:
             owner = env.branch[0].orchestrator_call
@@ -181,14 +185,14 @@ class Executor:
             "Q_repaired": math.fsum(b.after.quality for b in branches if b.after) / len(branches),
             "Q_empty": math.fsum(b.before.quality for b in branches if b.before) / len(branches),
         }
-        return Outcome(Reward(reward.value, parts), sum(b.calls for b in branches), branches[0].refused)
+        return Outcome(Reward(reward.value, parts), sum(b.calls for b in branches), branches[0].first)
 
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
     reward: Reward
     calls: int
-    refused: bool
+    first: Call
     before: Measured | None = None
     after: Measured | None = None
     context: RoleContext | None = None
@@ -204,7 +208,7 @@ def critic_features(branch: _Branch, output: RoleOutput) -> dict[str, float]:
     - Other contents (severity, reflection) are right when they are accepted.
     """
     none = {"diagnosis": 0.0, "verification": 0.0, "unnecessary": 0.0}
-    if branch.refused or branch.before is None or branch.after is None or branch.context is None:
+    if _is_refused(branch.first) or branch.before is None or branch.after is None or branch.context is None:
         return none
     value = orjson.loads(output.text)
     errors = {(f.subject, f.code) for f in branch.before.findings if f.is_error}
@@ -275,6 +279,10 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [t for k, v in value.items() if k not in ("shot_id", "template", "spotlight") for t in _texts(v)]
     return [t for v in value for t in _texts(v)] if isinstance(value, list) else []
+
+
+def _is_refused(call: Call) -> bool:
+    return call.observation.status is ObservationStatus.REFUSED
 
 
 def _is_diagnosis(context: RoleContext) -> bool:

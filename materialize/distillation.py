@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 from pydantic import ValidationError
 
-from materialize.rows import Row
+from materialize.rows import Row, reply_columns
 from replay.chat.config import TurnConfig
 from replay.policies.mixed import teacher_share
 from schemas.canonical import canonical_text
 from schemas.contract import Role
 from schemas.errors import SchemaMismatch
 from schemas.example import Split
-from schemas.reply import ModelReply
+from schemas.reply import read_reply
 from schemas.storyboard import Storyboard
 from schemas.trajectory import Call, Provenance, Trajectory
 from storage.artifacts import ArtifactStore
@@ -45,7 +44,7 @@ def distillation_rows(trajectory: Trajectory, storyboard: Storyboard, store: Art
 
 def _row(t: Trajectory, board: Storyboard, call: Call, store: ArtifactStore, split: Split, turns: TurnConfig | None) -> Row:
     context = store.read_json(call.context_sha256)
-    reply = _reply(call, store)
+    reply = None if call.output.reply is None else read_reply(store.read(call.output.reply), f"call {call.call_index}")
     return {
         "trajectory_id": t.trajectory_id,
         "project_id": t.project_id,
@@ -63,11 +62,7 @@ def _row(t: Trajectory, board: Storyboard, call: Call, store: ArtifactStore, spl
         "prompt_json": canonical_text(context["messages"]),
         "tools_json": canonical_text(context["tools"]),
         "completion_json": canonical_text(_completion(call)),
-        "model": reply.model if reply else None,
-        "sampling_json": canonical_text(reply.sampling) if reply else None,
-        "prompt_token_ids": list(reply.prompt_token_ids) if reply and reply.prompt_token_ids is not None else None,
-        "completion_token_ids": list(reply.completion_token_ids) if reply and reply.completion_token_ids is not None else None,
-        "logprobs_json": canonical_text([p.logprob for p in reply.logprobs]) if reply and reply.logprobs is not None else None,
+        **reply_columns(reply),
     }
 
 
@@ -92,12 +87,3 @@ def _turns(trajectory: Trajectory, store: ArtifactStore) -> TurnConfig | None:
         return TurnConfig.model_validate(store.read_json(trajectory.config_digest)["replay"]["policy"]["turns"])
     except (KeyError, TypeError, ValidationError) as error:
         raise SchemaMismatch("turns", f"the settings of {trajectory.trajectory_id} do not say how turns were dealt out") from error
-
-
-def _reply(call: Call, store: ArtifactStore) -> ModelReply | None:
-    if call.output.reply is None:
-        return None
-    try:
-        return ModelReply.model_validate_json(store.read(call.output.reply))
-    except (ValidationError, orjson.JSONDecodeError) as error:
-        raise SchemaMismatch("reply", f"the reply of call {call.call_index} cannot be read by this release") from error

@@ -77,6 +77,8 @@ class Group:
                 "origin": c.origin,
                 "output_json": canonical_text(c.output.model_dump(mode="json", exclude=set() if c.output.reply else {"reply"})),
                 "refused": c.outcome.refused,
+                "observation_json": canonical_text(c.outcome.first.observation.model_dump(mode="json")),
+                "state_after": c.outcome.first.state_after,
                 "calls": c.outcome.calls,
                 "reward": c.outcome.reward.value,
                 "reward_parts_json": canonical_text(c.outcome.reward.parts),

@@ -13,6 +13,7 @@ from schemas.artifact import ArtifactRef
 from schemas.canonical import Sha256, canonical_text
 from schemas.contract import Role
 from schemas.example import Example
+from schemas.reply import ModelReply
 from schemas.state import Change, ProductionState
 from schemas.trajectory import Call, ObservationStatus, Outcome, Trajectory
 
@@ -53,6 +54,19 @@ def timing_rows(trajectory: Trajectory, spent_us: Mapping[int, int]) -> list[Row
         }
         for call in trajectory.calls
     ]
+
+
+def reply_columns(reply: ModelReply | None) -> Row:
+    """What an endpoint gave beside its text: model, settings, token ids, log probabilities. All null without a reply."""
+    if reply is None:
+        return dict.fromkeys(("model", "sampling_json", "prompt_token_ids", "completion_token_ids", "logprobs_json"))
+    return {
+        "model": reply.model,
+        "sampling_json": canonical_text(reply.sampling),
+        "prompt_token_ids": None if reply.prompt_token_ids is None else list(reply.prompt_token_ids),
+        "completion_token_ids": None if reply.completion_token_ids is None else list(reply.completion_token_ids),
+        "logprobs_json": None if reply.logprobs is None else canonical_text([p.logprob for p in reply.logprobs]),
+    }
 
 
 def example_rows(examples: Iterable[Example]) -> list[Row]:

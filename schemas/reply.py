@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from schemas.canonical import Frozen, Sha256
+from schemas.errors import SchemaMismatch
 
 REPLY_VERSION: Literal["reply.1"] = "reply.1"
 
@@ -46,3 +47,15 @@ class ModelReply(Frozen):
     prompt_token_ids: tuple[int, ...] | None = None
     completion_token_ids: tuple[int, ...] | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
+
+
+def read_reply(data: bytes, of: str) -> ModelReply:
+    """A stored reply; ``of`` names what it is the answer of, for the error.
+
+    Raises:
+        SchemaMismatch: it cannot be read by this release.
+    """
+    try:
+        return ModelReply.model_validate_json(data)
+    except ValidationError as error:
+        raise SchemaMismatch("reply", f"the reply of {of} cannot be read by this release") from error

@@ -615,7 +615,7 @@ TABLES: tuple[TableSpec, ...] = (
     ),
     TableSpec(
         "candidates",
-        2,
+        3,
         "One output of a group, executed.",
         ("group_id", "candidate_index"),
         (
@@ -625,6 +625,8 @@ TABLES: tuple[TableSpec, ...] = (
             col("origin", "text", "where it came from", allowed=("recorded", "alternative", "mistake", "sample")),
             col("output_json", "text", "the role output, exact"),
             col("refused", "bool", "the runtime refused it"),
+            col("observation_json", "text", "what the runtime answered to the output itself, exact", null="executed before version 3"),
+            col("state_after", "text", "digest of the state that the output itself led to", null="executed before version 3"),
             col("calls", "int", "calls of its branches, continuations included"),
             col("reward", "float", "reward of eq. 10"),
             col("reward_parts_json", "text", "its parts; rule and judge scores apart"),

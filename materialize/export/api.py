@@ -72,7 +72,7 @@ RECORDS: dict[ExportKind, Callable[[Source, ExportOptions, Artifacts | None], Re
     K.PREF: lambda source, options, _store: compared_records("pref", source, options),
     K.KTO: lambda source, options, _store: compared_records("kto", source, options),
     K.OPD: lambda source, options, _store: distilled_records(source, options),
-    K.GROUPS: lambda source, options, _store: group_records(source, options),
+    K.GROUPS: group_records,
     K.RL: lambda source, options, _store: rl_records(source, options),
     K.BENCHMARK: benchmark_records,
 }
@@ -152,7 +152,7 @@ def export(
         out: folder to make; must not exist, or be empty.
         options: filters, limit, seed, treatment of bad rows.
         note: progress for a person.
-        store: the lake's artifacts, which ``benchmark`` and ``atif`` read.
+        store: the lake's artifacts, which ``benchmark``, ``atif`` and ``groups`` of a model read.
 
     Raises:
         ConfigInvalid: unknown names, a combination that makes no sense, wrong filters, nothing to export, something at ``out``.

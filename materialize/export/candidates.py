@@ -18,7 +18,11 @@ from materialize.export.selection import (
     arranged,
     lake_of,
 )
+from materialize.export.starts import Artifacts
 from materialize.export.texts import BadText
+from materialize.rows import reply_columns
+from schemas.errors import ConfigInvalid
+from schemas.reply import ModelReply, read_reply
 
 _GROUPS_AT_ONCE = 128
 
@@ -52,11 +56,12 @@ class CandidateKey:
         return f"{self.group_id}.{self.candidate}"
 
 
-def group_records(source: Source, options: ExportOptions) -> Records[CandidateKey, Candidate]:
+def group_records(source: Source, options: ExportOptions, store: Artifacts | None) -> Records[CandidateKey, Candidate]:
     """All candidates of the groups that the filters leave, queued groups too (``status`` tells).
 
     Raises:
-        ConfigInvalid: the source is no lake, held-out projects are asked for, or there are no groups.
+        ConfigInvalid: the source is no lake, held-out projects are asked for, or there are no groups; while reading: a candidate has the
+            reply of a model, and no store was given.
     """
     con = lake_of(source, "has no groups")
     rules = Rules.of(con, options)
@@ -79,13 +84,14 @@ def group_records(source: Source, options: ExportOptions) -> Records[CandidateKe
     by_split, state = arranged(keys, options, rules.not_taken, digests)
     if not keys:
         raise rules.nothing("candidates of groups", "make groups with: workprint groups --lake LAKE")
-    return Records("groups", con, by_split, lambda shard: _read(con, shard), state, rules.not_taken, overlaps=rules.overlaps)
+    return Records("groups", con, by_split, lambda shard: _read(con, shard, store), state, rules.not_taken, overlaps=rules.overlaps)
 
 
 _SQL = """
 select g.group_id, c.candidate_index, e.project_id, g.trajectory_id, g.call_index, e.role, e.kind, g.tool, g.status, g.rounds, g.variance,
   g.snapshot_id, s.state_digest, g.matched_key_json, e.context_sha256, e.licence, e.attribution, e.split, e.config_digest, e.prompt_json,
-  e.tools_json, e.prompt_tokens, c.origin, c.output_json, c.refused, c.calls, c.reward, c.reward_parts_json, c.advantage
+  e.tools_json, e.prompt_tokens, c.origin, c.output_json, c.refused, c.observation_json,
+  c.state_after, c.calls, c.reward, c.reward_parts_json, c.advantage
 from groups g join candidates c using (group_id)
 join examples e on e.trajectory_id = g.trajectory_id and e.call_index = g.call_index
 left join (select snapshot_id, any_value(state_digest) as state_digest from snapshots group by 1) s on s.snapshot_id = g.snapshot_id
@@ -93,7 +99,7 @@ where list_contains($1, g.group_id) order by e.example_id
 """
 
 
-def _read(con: Any, shard: list[CandidateKey]) -> Iterator[Candidate | LeftOut]:
+def _read(con: Any, shard: list[CandidateKey], store: Artifacts | None) -> Iterator[Candidate | LeftOut]:
     groups = list(dict.fromkeys(k.group_id for k in shard))
     for start in range(0, len(groups), _GROUPS_AT_ONCE):
         wanted = groups[start : start + _GROUPS_AT_ONCE]
@@ -106,10 +112,10 @@ def _read(con: Any, shard: list[CandidateKey]) -> Iterator[Candidate | LeftOut]:
         chosen = set(wanted)
         for key in shard:
             if key.group_id in chosen:
-                yield _candidate(rows[key.group_id, key.candidate], key.ident)
+                yield _candidate(rows[key.group_id, key.candidate], key.ident, store)
 
 
-def _candidate(row: dict[str, Any], ident: str) -> Candidate | LeftOut:
+def _candidate(row: dict[str, Any], ident: str, store: Artifacts | None) -> Candidate | LeftOut:
     try:
         prompt, escaped = prompt_of(row["prompt_json"])
         tools = tools_of(row["tools_json"])
@@ -121,5 +127,14 @@ def _candidate(row: dict[str, Any], ident: str) -> Candidate | LeftOut:
         "completion_json": completion_of(row["role"], row["call_index"], output),
         "provenance": output["provenance"],
         "text_known": output.get("text_known", True),
+        **reply_columns(_reply(output.get("reply"), ident, store)),
     }
     return Candidate(prompt, tools, escaped, row | more)
+
+
+def _reply(sha256: str | None, ident: str, store: Artifacts | None) -> ModelReply | None:
+    if sha256 is None:
+        return None
+    if store is None:
+        raise ConfigInvalid("no_store", "replies of models lie in the lake's artifact store", "pass store=lake.store")
+    return read_reply(store.read(sha256), ident)

@@ -18,7 +18,7 @@ from materialize.export.selection import (
 from materialize.export.starts import Artifacts
 from schemas.canonical import Sha256
 from schemas.errors import ConfigInvalid
-from schemas.reply import ModelReply
+from schemas.reply import ModelReply, read_reply
 from schemas.trajectory import Trajectory
 
 
@@ -43,7 +43,7 @@ class Episode:
 
     def reply(self, sha256: Sha256) -> ModelReply:
         """What an endpoint answered."""
-        return ModelReply.model_validate_json(self.store.read(sha256))
+        return read_reply(self.store.read(sha256), f"an output of {self.ident}")
 
 
 _EPISODES = """

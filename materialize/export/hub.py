@@ -33,6 +33,11 @@ _CHANGES = """# Changelog
 Versions of this folder's form (`schema_version` of `manifest.json`). What a new export of the same lake holds otherwise is told by
 comparing the manifests.
 
+## export.3
+
+- `groups` tells what the runtime answered to each output (`observation_json`), the state it led to (`state_after`), and of outputs of a
+  model the model, its settings, token ids and log probabilities.
+
 ## export.2
 
 - `license` is an SPDX name, the licence as the lake has it stands in `license_given`; `LICENSES/` holds one file for each.

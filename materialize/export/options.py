@@ -113,7 +113,7 @@ class TokenizerDigest(Frozen):
 class ExportReport(Frozen):
     """What an export holds. Written as ``manifest.json``; holds no clock and no path of the machine."""
 
-    schema_version: Literal["export.2"] = "export.2"
+    schema_version: Literal["export.3"] = "export.3"
     kind: str
     consumer: str
     options: ExportOptions

@@ -141,6 +141,13 @@ _KTO = Table(
         _REWARD,
     ),
 )
+_REPLY: tuple[TableColumn, ...] = (
+    _of_row("model", TEXT, "the model that answered; null if no endpoint was asked", few=True),
+    _of_row("sampling_json", TEXT, "sampling settings that were sent"),
+    _of_row("logprobs_json", TEXT, "log probability of each token of the output under its author, exact"),
+    integers("prompt_token_ids", "tokens of the prompt; null if the endpoint gave none", lambda i: i.row["prompt_token_ids"]),
+    integers("completion_token_ids", "tokens of the output; null if the endpoint gave none", lambda i: i.row["completion_token_ids"]),
+)
 _OPD = Table(
     "opd",
     (
@@ -162,11 +169,7 @@ _OPD = Table(
         _SNAPSHOT,
         _CONTEXT,
         _of_row("completion_json", TEXT, "the output as authored, exact"),
-        _of_row("model", TEXT, "the model that answered; null if no endpoint was asked", few=True),
-        _of_row("sampling_json", TEXT, "sampling settings that were sent"),
-        _of_row("logprobs_json", TEXT, "log probability of each token of the output under its author, exact"),
-        integers("prompt_token_ids", "tokens of the prompt; null if the endpoint gave none", lambda i: i.row["prompt_token_ids"]),
-        integers("completion_token_ids", "tokens of the output; null if the endpoint gave none", lambda i: i.row["completion_token_ids"]),
+        *_REPLY,
         ESCAPED,
     ),
 )
@@ -214,6 +217,8 @@ _GROUPS = Table(
         _of_row("completion_json", TEXT, "the output as an assistant message, exact"),
         _of_row("output_json", TEXT, "the role output, exact"),
         _of_row("refused", BOOL, "the runtime refused it"),
+        _of_row("observation_json", TEXT, "what the runtime answered to the output, exact; null if it was executed before this was kept"),
+        _of_row("state_after", TEXT, "digest of the state that the output led to, before the continuation; null in the same case"),
         _of_row("calls", INT, "calls of its branches, continuations included"),
         _of_row("reward", FLOAT, "executed reward"),
         _of_row("reward_parts_json", TEXT, "its parts"),
@@ -224,6 +229,7 @@ _GROUPS = Table(
         _of_row("matched_key_json", TEXT, "what all candidates share: state, tools, budget, continuation, seeds"),
         _of_row("snapshot_id", TEXT, "restored state"),
         _of_row("state_digest", TEXT, "digest of that state"),
+        *_REPLY,
         _CONTEXT,
         _PROJECT,
         _TRAJECTORY,

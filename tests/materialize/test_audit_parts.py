@@ -95,6 +95,10 @@ def test_a_candidate_that_is_worth_something_else_is_told(real_lake: RealLake, r
     assert audit_group(runs, group, members, weights).equal
     better = [{**members[0], "reward": 0.5}, *members[1:]]
     assert "candidate 0 is worth" in (audit_group(runs, group, better, weights).difference or "")
+    elsewhere = [{**members[0], "state_after": "0" * 64}, *members[1:]]
+    assert "candidate 0 was answered otherwise" in (audit_group(runs, group, elsewhere, weights).difference or "")
+    older = [{**m, "observation_json": None, "state_after": None} for m in members]  # executed before table version 3
+    assert audit_group(runs, group, older, weights).equal
     other = weights.model_copy(update={"generator": {**weights.generator, "coverage": 0.5}})
     assert not audit_group(runs, group, members, other).equal
 

@@ -185,6 +185,8 @@ def test_groups_are_told_candidate_by_candidate(
         )
         assert json.loads(row["completion_json"])["content"] == json.loads(candidate["output_json"])["text"]
         assert row["state_digest"]
+        assert (row["observation_json"], row["state_after"]) == (candidate["observation_json"], candidate["state_after"])
+        assert (row["model"], row["completion_token_ids"]) == (None, None)  # nobody asked a model
 
 
 def test_the_filter_on_authors_looks_at_the_candidates_own(

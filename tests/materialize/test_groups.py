@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from dataclasses import dataclass
@@ -212,6 +213,21 @@ def test_a_group_of_each_role_is_accepted_and_fits_the_tables(world: World, tool
     assert sum(group.advantages.values()) == pytest.approx(0.0, abs=1e-6)
     for name, rows in group.rows().items():
         assert len(finish_rows(TABLE[name], rows, stage_key="stg_x", run_id="run_x")) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("tool", "role"),
+    [("compose_timeline", Role.ORCHESTRATOR), ("retrieve_visuals", Role.GENERATOR), ("repair_shots", Role.CRITIC)],
+)
+def test_a_candidate_tells_what_it_was_answered_and_where_it_led(world: World, tool: str, role: Role) -> None:
+    index = world.index(tool, role)
+    recorded = world.trajectory.calls[index]
+    rows = {r["origin"]: r for r in make_group(world, index).rows()["candidates"]}
+    assert rows["recorded"]["observation_json"] == canonical_bytes(recorded.observation.model_dump(mode="json")).decode()
+    assert rows["recorded"]["state_after"] == recorded.state_after
+    assert rows["mistake"]["refused"]
+    assert rows["mistake"]["state_after"] == recorded.state_before
+    assert json.loads(rows["mistake"]["observation_json"])["status"] == "refused"
 
 
 def test_a_group_without_variance_is_drawn_up_to_the_cap_and_queued(world: World) -> None:

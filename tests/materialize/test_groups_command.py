@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
+from materialize.export.api import export
+from schemas.errors import ConfigInvalid
 from schemas.reply import ModelReply
 from schemas.trajectory import Call
 from tests.materialize.real_lake import RealLake
@@ -86,6 +89,16 @@ def test_the_whole_reply_of_a_sample_is_kept_for_training(real_lake: RealLake, t
     reply = json.loads(shown.stdout)["output"]["reply"]
     kept = ModelReply.model_validate_json(real_lake.lake.store.read(reply))
     assert (kept.model, [p.logprob for p in kept.logprobs or ()]) == ("tiny", [-0.25])
+    lake, (name, _) = real_lake.lake, group["candidates"][0]["candidate"].split(".")
+    con = lake.connect()
+    with pytest.raises(ConfigInvalid, match="no_store"):
+        export("groups", "hf", con, tmp_path / "none")
+    export("groups", "hf", con, tmp_path / "out", store=lake.store)
+    con.close()
+    rows = [r for r in pq.read_table(tmp_path / "out" / "data").to_pylist() if r["group_id"] == name]
+    assert [(r["model"], r["logprobs_json"], r["completion_token_ids"]) for r in rows] == [
+        ("tiny", "[-0.25]", None if kept.completion_token_ids is None else list(kept.completion_token_ids))
+    ] * 3
 
 
 def test_a_model_that_always_says_the_same_cannot_be_sampled(real_lake: RealLake, tmp_path: Path) -> None:
