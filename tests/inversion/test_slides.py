@@ -135,9 +135,10 @@ def test_what_comes_over_a_page_is_no_wipe(before: Picture, after: Picture, plac
 
 
 XFADES = (
-    "circleclose circleopen diagbl diagbr diagtl diagtr dissolve distance fade fadeblack fadegrays fadewhite hblur hlslice horzclose "
-    "horzopen hrslice pixelize radial rectcrop slidedown slideleft slideright slideup smoothdown smoothleft smoothright smoothup squeezeh squeezev "
-    "vdslice vertclose vertopen vuslice wipebl wipebr wipedown wipeleft wiperight wipetl wipetr wipeup"
+    "circleclose circleopen diagbl diagbr diagtl diagtr dissolve distance fade fadeblack fadegrays fadewhite hblur hlslice "
+    "horzclose horzopen hrslice pixelize radial rectcrop slidedown slideleft slideright slideup smoothdown smoothleft "
+    "smoothright smoothup squeezeh squeezev vdslice vertclose vertopen vuslice wipebl wipebr wipedown wipeleft wiperight "
+    "wipetl wipetr wipeup"
 ).split()
 
 
