@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from inversion.language import language_code, stated_language
 from schemas.canonical import Frozen
 
 
@@ -96,6 +97,11 @@ class AdmissionConfig(Frozen):
     licences: tuple[str, ...] = Field(default=(), description="allowed licences, compared without case; empty allows all, known or not")
     min_script_match: float = Field(default=0.6, ge=0, le=1, description="share of a given script's words that must be heard")
 
+    @field_validator("languages")
+    @classmethod
+    def _codes(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_stated(name) for name in names)
+
 
 class InversionConfig(Frozen):
     """All settings of inversion."""
@@ -110,3 +116,22 @@ class InversionConfig(Frozen):
     max_duration_us: int = Field(default=4 * 3_600_000_000, gt=0, description="longer sources are refused, microseconds")
     sidecar_bytes: int = Field(default=16 * 1024 * 1024, gt=0, description="largest subtitle or script file that is read")
     overlap: bool = Field(default=True, description="listen while the picture is decoded")
+
+    @field_validator("language")
+    @classmethod
+    def _code(cls, name: str | None) -> str | None:
+        return None if name is None else _known(name)
+
+
+def _known(name: str) -> str:
+    code = language_code(name)
+    if code is None:
+        raise ValueError(f"{name[:40]!r} is no language that can be recognised; give an ISO 639-1 code such as en or zh")
+    return code
+
+
+def _stated(name: str) -> str:
+    code = "und" if name.strip().casefold() == "und" else stated_language(name)
+    if code is None:
+        raise ValueError(f"{name[:40]!r} is no language; give codes such as en or zh, or und for what is not known")
+    return code

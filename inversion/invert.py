@@ -20,6 +20,7 @@ from inversion.asr import Recogniser, recogniser
 from inversion.config import AsrConfig, InversionConfig
 from inversion.evidence import gather_evidence
 from inversion.given import from_sidecar
+from inversion.language import language_code, stated_language
 from inversion.listen import transcribe
 from inversion.rows import storyboard_rows
 from inversion.shots import DetectedShot, detect_shots
@@ -208,12 +209,14 @@ def _listen(
     say: Note,
 ) -> Transcript:
     audio = read_pcm(path, media, sandbox)
-    language = config.language or item.language
     if given.subtitles is not None:
         say("reading subtitles")
-        return from_sidecar(given.subtitles, audio, config, language)
+        return from_sidecar(given.subtitles, audio, config, config.language or stated_language(item.language or ""))
     script = None if given.script is None else given.script.segments
-    language = language or (None if given.script is None else given.script.language)
+    wanted = item.language or (None if given.script is None else given.script.language)
+    language = config.language or language_code(wanted or "")
+    if wanted and language is None:
+        say(f"'{wanted[:40]}' is no language that a recogniser knows; the sound decides")
     return transcribe(audio, open_recogniser(config.asr), config, language=language, script=script, note=say)
 
 

@@ -6,9 +6,10 @@ preferred wherever there is one.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
-from inversion.lexicon import FUNCTION_WORDS
+from inversion.lexicon import FUNCTION_WORDS, LANGUAGE_NAMES, LANGUAGES
 
 _SCRIPTS = (
     ("HIRAGANA", "ja"), ("KATAKANA", "ja"), ("HANGUL", "ko"), ("CJK", "zh"), ("ARABIC", "ar"), ("HEBREW", "he"), ("DEVANAGARI", "hi"),
@@ -18,6 +19,33 @@ _SCRIPTS = (
 
 NO_SPACES = frozenset({"zh", "yue", "ja", "th", "lo", "km", "my"})
 """Languages written without spaces between words."""
+
+_NO_LANGUAGE = frozenset({"und", "mul", "mis", "zxx", "unk", "any", "xx", "n", "na"})
+"""Codes and habits that say that a language is not known, or not one."""
+
+
+def language_code(name: str) -> str | None:
+    """ISO 639-1 code of a language as people and files write it (``EN``, ``en-US``, ``zh_Hans``, ``eng``, ``English``); None where it is
+    none that a recogniser knows."""
+    first = _first(name)
+    code = LANGUAGE_NAMES.get(first, first)
+    return code if code in LANGUAGES else None
+
+
+def stated_language(name: str) -> str | None:
+    """Code of a language that a text or a person states, though no recogniser may know it (``ga``, ``gsw-CH``).
+
+    Never a part of a longer word: what is no code and no known name (``Klingon``, ``und``) is None, and has to be guessed.
+    """
+    known = language_code(name)
+    if known is not None:
+        return known
+    first = _first(name)
+    return first if re.fullmatch(r"[a-z]{2,3}", first) and first not in _NO_LANGUAGE else None
+
+
+def _first(name: str) -> str:
+    return re.split(r"[-_\s(]", name.strip().casefold(), maxsplit=1)[0]
 
 
 def script_of(char: str) -> str | None:

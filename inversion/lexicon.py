@@ -2,6 +2,41 @@
 
 from __future__ import annotations
 
+LANGUAGE_NAMES: dict[str, str] = {
+    name: row.split()[0]
+    for row in (
+        "ar ara arabic", "bg bul bulgarian", "bn ben bengali", "ca cat catalan", "cs ces cze czech", "da dan danish",
+        "de deu ger german deutsch", "el ell gre greek", "en eng english", "es spa spanish castilian español", "et est estonian",
+        "fa fas per persian farsi", "fi fin finnish", "fr fra fre french français", "he heb iw hebrew", "hi hin hindi", "hr hrv croatian",
+        "hu hun hungarian", "id ind in indonesian", "it ita italian italiano", "ja jpn jp japanese", "ko kor korean", "lt lit lithuanian",
+        "lv lav latvian", "ms msa may malay", "nl nld dut dutch flemish", "no nor nob nb norwegian", "nn nno nynorsk", "pl pol polish",
+        "pt por portuguese português", "ro ron rum romanian", "ru rus russian", "sk slk slo slovak", "sl slv slovenian", "sr srp serbian",
+        "sv swe swedish", "sw swa swahili", "ta tam tamil", "te tel telugu", "th tha thai", "tl tgl fil tagalog filipino",
+        "tr tur turkish", "uk ukr ukrainian", "ur urd urdu", "vi vie vietnamese", "yue cantonese 粤语",
+        "zh zho chi cmn cn mandarin chinese 中文 普通话 汉语", "af afr afrikaans", "am amh amharic", "as asm assamese",
+        "az aze azerbaijani",
+        "ba bak bashkir", "be bel belarusian", "bo bod tib tibetan", "br bre breton", "bs bos bosnian", "cy cym wel welsh",
+        "eu eus baq basque", "fo fao faroese", "gl glg galician", "gu guj gujarati", "ha hau hausa", "haw hawaiian", "ht hat haitian",
+        "hy hye arm armenian", "is isl ice icelandic", "jw jv jav javanese", "ka kat geo georgian", "kk kaz kazakh", "km khm khmer",
+        "kn kan kannada", "la lat latin", "lb ltz luxembourgish", "ln lin lingala", "lo lao", "mg mlg malagasy", "mi mri mao maori",
+        "mk mkd mac macedonian", "ml mal malayalam", "mn mon mongolian", "mr mar marathi", "mt mlt maltese", "my mya bur burmese myanmar",
+        "ne nep nepali", "oc oci occitan", "pa pan punjabi", "ps pus pashto", "sa san sanskrit", "sd snd sindhi", "si sin sinhala",
+        "sn sna shona", "so som somali", "sq sqi alb albanian", "su sun sundanese", "tg tgk tajik", "tk tuk turkmen", "tt tat tatar",
+        "uz uzb uzbek", "yi yid yiddish", "yo yor yoruba",
+    )
+    for name in row.split()
+}  # fmt: skip
+"""Other names of languages: ISO 639-2 and 639-3 codes, old and wrong but common ones, and what people write; to ISO 639-1."""
+
+LANGUAGES: frozenset[str] = frozenset(
+    (
+        "af am ar as az ba be bg bn bo br bs ca cs cy da de el en es et eu fa fi fo fr gl gu ha haw he hi hr ht hu hy id is "
+        "it ja jw ka kk km kn ko la lb ln lo lt lv mg mi mk ml mn mr ms mt my ne nl nn no oc pa pl ps pt ro ru sa sd si sk "
+        "sl sn so sq sr su sv sw ta te tg th tk tl tr tt uk ur uz vi yi yo zh yue"
+    ).split()
+)
+"""Codes that Whisper knows."""
+
 FUNCTION_WORDS: dict[str, frozenset[str]] = {
     code: frozenset(text.split())
     for code, text in {

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from inversion.language import stated_language
 from inversion.transcript import SOUND_NOTE, SpokenSegment, SpokenWord, TimedPiece, clean_text, is_wide, words_from_pieces, words_of
 from schemas.errors import MediaRejected
 from schemas.storyboard import WordTiming
@@ -283,17 +284,8 @@ def _language(root: dict[str, Any]) -> str | None:
     result = root.get("result")
     for value in (root.get("language"), result.get("language") if isinstance(result, dict) else None):
         if isinstance(value, str) and value.strip():
-            return _LANGUAGES.get(value.strip().lower(), value.strip().lower()[:2] if value.strip()[:2].isalpha() else None)
+            return stated_language(value)
     return None
-
-
-_LANGUAGES = {
-    "english": "en", "chinese": "zh", "mandarin": "zh", "japanese": "ja", "german": "de", "french": "fr", "spanish": "es", "italian": "it",
-    "portuguese": "pt", "russian": "ru", "arabic": "ar", "hindi": "hi", "korean": "ko", "dutch": "nl", "polish": "pl", "turkish": "tr",
-    "hebrew": "he", "persian": "fa", "ukrainian": "uk", "vietnamese": "vi", "thai": "th", "indonesian": "id", "swedish": "sv",
-    "yue": "yue", "cantonese": "yue",
-}  # fmt: skip
-"""Names that services write out, as ISO 639-1."""
 
 
 def _segment(item: dict[str, Any]) -> SpokenSegment:

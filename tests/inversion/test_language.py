@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inversion.language import guess_language
+from inversion.config import InversionConfig
+from inversion.language import guess_language, language_code, stated_language
 from inversion.terms import key_phrases, rarity, terms
 
 
@@ -29,6 +30,35 @@ from inversion.terms import key_phrases, rarity, terms
 )
 def test_language_of_a_text(text: str, expected: str | None, language: str) -> None:
     assert guess_language(text, expected) == language
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("en", "en"), ("EN", "en"), (" en-US ", "en"), ("eng", "en"), ("English", "en"), ("zh_Hans_CN", "zh"), ("cmn", "zh"),
+        ("中文", "zh"),
+        ("yue", "yue"), ("und", None), ("klingon", None), ("en; rm", None), ("", None), ("engl", None),
+    ],
+)  # fmt: skip
+def test_a_language_is_known_by_its_usual_names(written: str, code: str | None) -> None:
+    assert language_code(written) == code
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [("ga-IE", "ga"), ("gle", "gle"), ("Icelandic", "is"), ("Chinese (Simplified)", "zh"), ("und", None), ("Klingon", None), ("e;", None)],
+)
+def test_a_text_may_be_in_a_language_that_no_recogniser_knows(written: str, code: str | None) -> None:
+    assert stated_language(written) == code
+
+
+def test_settings_take_names_of_languages_and_refuse_others() -> None:
+    config = InversionConfig.model_validate({"language": "zh-Hans", "admission": {"languages": ["English", "chi"]}})
+    assert (config.language, config.admission.languages) == ("zh", ("en", "zh"))
+    with pytest.raises(ValueError, match="'klingon' is no language that can be recognised"):
+        InversionConfig(language="klingon")
+    with pytest.raises(ValueError, match="'klingon' is no language; give codes"):
+        InversionConfig.model_validate({"admission": {"languages": ["klingon"]}})
 
 
 def test_key_phrases_of_english_are_its_content_words() -> None:
