@@ -2,7 +2,7 @@
 
 A worker is handed a way to ask (:class:`Ask`) for each engine that is held elsewhere; what stands in for the engine here has the same
 protocol, name and answers, so nothing above knows the difference. Arguments are texts, numbers and arrays of decoded sound or pixels:
-never paths, never bytes of a file. How a call travels is the runner's business (jobs/ray_runner.py).
+never paths, never bytes of a file. How a call travels is the runner's business (jobs/ray_pools.py).
 """
 
 from __future__ import annotations

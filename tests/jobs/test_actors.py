@@ -53,7 +53,7 @@ HEAD = """
 import json, os, signal, sys, threading, time
 from pathlib import Path
 import numpy as np
-from jobs import held, ray_runner
+from jobs import held, ray_pools
 from jobs.config import WorkprintConfig
 from jobs.progress import EventLog
 import ray
@@ -70,7 +70,7 @@ def slow(self):
 
 def pools(config, **nodes):
     ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level="ERROR", **nodes)
-    return ray_runner._Pools(ray, config, EventLog(Path("/dev/null"), ""), "run")
+    return ray_pools.Pools(ray, config, EventLog(Path("/dev/null"), ""), "run")
 """
 
 SAME = HEAD + textwrap.dedent(
@@ -119,7 +119,7 @@ BOUNDS = HEAD + textwrap.dedent(
     held.Holder._open = slow
     from ray import cloudpickle
     cloudpickle.register_pickle_by_value(held)  # the actors get this engine too
-    cloudpickle.register_pickle_by_value(ray_runner)
+    cloudpickle.register_pickle_by_value(ray_pools)
     config = WorkprintConfig.model_validate({"run": {"ray": {"cpus_per_project": 1, "actors": {
         "ocr": {"count": 2, "cpus": 0.25, "timeout_s": 3, "attempts": 2}}}}})
     run = pools(config, num_cpus=2)
@@ -164,7 +164,7 @@ def test_calls_are_bounded_and_a_death_costs_a_try_and_a_hang_is_a_typed_fault()
 
 
 def test_pools_beside_which_no_project_could_run_are_refused() -> None:
-    from jobs.ray_runner import _fits
+    from jobs.ray_pools import fits
 
     class Machine:
         @staticmethod
@@ -172,7 +172,7 @@ def test_pools_beside_which_no_project_could_run_are_refused() -> None:
             return {"CPU": 2.0}
 
     with pytest.raises(ConfigInvalid, match="3 CPU of 2"):
-        _fits(Machine, (c := config_of({"asr": {"cpus": 2}})), held.pools(c))
+        fits(Machine, (c := config_of({"asr": {"cpus": 2}})), held.pools(c))
     with pytest.raises(ConfigInvalid, match="1 GPU of 0"):
-        _fits(Machine, (c := config_of({"asr": {"cpus": 1, "gpus": 1}})), held.pools(c))
-    _fits(Machine, (c := config_of({"asr": {"cpus": 1}})), held.pools(c))
+        fits(Machine, (c := config_of({"asr": {"cpus": 1, "gpus": 1}})), held.pools(c))
+    fits(Machine, (c := config_of({"asr": {"cpus": 1}})), held.pools(c))

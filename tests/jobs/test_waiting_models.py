@@ -19,7 +19,7 @@ SCRIPT = textwrap.dedent(
     import json, sys, time
     import ray
     from pathlib import Path
-    from jobs import held, models, ray_runner
+    from jobs import held, models, ray_pools
     from jobs.config import WorkprintConfig
     from replay.chat.model import ChatRequest
 
@@ -31,7 +31,7 @@ SCRIPT = textwrap.dedent(
     })
     ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     from jobs.progress import EventLog
-    pools = ray_runner._Pools(ray, config, EventLog(Path("/dev/null"), ""), "run")  # its members live as long as it does
+    pools = ray_pools.Pools(ray, config, EventLog(Path("/dev/null"), ""), "run")  # its members live as long as it does
     ways = pools.ways()
 
     @ray.remote(num_cpus=1)
