@@ -64,13 +64,15 @@ def ask(lake: Path, sql: str, version: int | None) -> Answer:
     return Answer(found.columns, found.rows)
 
 
-def export_dataset(lake: Path, kind: str, to: str, out: Path, options: ExportOptions, note: Callable[[str], None]) -> ExportReport:
+def export_dataset(
+    lake: Path, kind: str, to: str, out: Path, options: ExportOptions, note: Callable[[str], None], tokenizer: str | None = None
+) -> ExportReport:
     """Export rows of a lake; see materialize.export.api for what each combination writes and raises."""
     checked(kind, to)
     opened = open_lake(lake)
     con = opened.connect()
     try:
-        return export(kind, to, con, out, options, note, opened.store)
+        return export(kind, to, con, out, options, note, opened.store, tokenizer)
     finally:
         con.close()
 

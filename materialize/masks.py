@@ -129,7 +129,7 @@ def mask(
         raise ConfigInvalid(
             "template_moves_prompt",
             f"the template of {template!r} renders the prompt otherwise when an answer follows",
-            "train with pre-tokenised rows, or another template",
+            "use another template",
         )
     return Masked(template, (*_tokens(counter, head, False), *_tokens(counter, whole[len(head) :], True)))
 

@@ -51,7 +51,7 @@ class TokenCounter:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._tokenizer = _load(folder)
+        self._tokenizer = load_tokenizer(folder)
         backend = self._tokenizer.backend_tokenizer
         added = sorted((t.content for t in self._tokenizer.added_tokens_decoder.values()), key=len, reverse=True)
         self._added = re.compile("|".join(re.escape(t) for t in added))
@@ -135,7 +135,12 @@ def _object(arguments: Any) -> Any:
     return orjson.loads(arguments) if isinstance(arguments, str) else arguments
 
 
-def _load(folder: Path) -> Any:
+def load_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder, with its chat template; it cuts and pads nothing, and no code of the folder is run.
+
+    Raises:
+        EngineMissing: the folder holds no tokenizer, one that cannot be read, or one without a chat template.
+    """
     if not (folder / "tokenizer.json").is_file():
         raise EngineMissing(
             "tokenizer_missing", f"{folder} holds no tokenizer.json", "run 'npm ci', or set materialize.tokenizer to 'none'"
@@ -146,7 +151,13 @@ def _load(folder: Path) -> Any:
     try:
         from transformers import AutoTokenizer
 
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # of any kind, from several libraries; none of them is about this project's own files
+        raise EngineMissing(
+            "tokenizer_unreadable",
+            f"the tokenizer in {folder} cannot be read ({type(error).__name__}: {error})",
+            "name a folder as a model on the Hub has it: tokenizer.json, tokenizer_config.json and a chat template",
+        ) from error
     finally:
         if before is None:
             del os.environ[quiet]
@@ -154,4 +165,6 @@ def _load(folder: Path) -> Any:
             os.environ[quiet] = before
     if not tokenizer.chat_template:
         raise EngineMissing("tokenizer_template", f"the tokenizer in {folder} has no chat template", "use a chat model's tokenizer")
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
     return tokenizer

@@ -72,6 +72,10 @@ def export(
     bad_rows: Annotated[str, typer.Option(help="Rows that a trainer would read wrongly: refuse (write nothing), or leave-out.")] = "refuse",
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many rows.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the choice when a limit is given.")] = 0,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="Write sft or rft for trl as tokens: qwen3, or a folder with tokenizer.json and a chat template."),
+    ] = None,
     rows_per_shard: Annotated[int, typer.Option(min=1, help="Rows of one file.")] = 10_000,
     as_json: JsonOption = False,
 ) -> None:
@@ -88,6 +92,8 @@ def export(
       workprint export sft --to hf --lake lake -o dataset/ --quality 0.8 --licence CC-BY-4.0 --bad-rows leave-out
 
       workprint export sft --to trl --lake lake -o critic/ --role critic --kind verification --limit 1000 --seed 1
+
+      workprint export sft --to trl --tokenizer ./Qwen3-8B --lake lake -o tokens/
 
       workprint export rl --to verl --lake lake -o rl/
 
@@ -110,7 +116,7 @@ def export(
         quality=quality,
     )
     options = ExportOptions(filters=filters, limit=limit, seed=seed, bad_rows=bad_rows_rule(bad_rows), rows_per_shard=rows_per_shard)
-    found = export_dataset(lake, kind, to, out, options, printer(as_json))
+    found = export_dataset(lake, kind, to, out, options, printer(as_json), tokenizer)
     if as_json:
         print_json(found.model_dump(mode="json"))
         return

@@ -28,7 +28,8 @@ from materialize.export.sft import rft_records, sft_records
 from materialize.export.skyrl import skyrl
 from materialize.export.starts import Artifacts, benchmark_records, rl_records
 from materialize.export.swift import swift
-from materialize.export.trl import trl
+from materialize.export.tokenised import digest_of_tokenizer, tokenised_records
+from materialize.export.trl import trl, trl_tokens
 from materialize.export.verl import verl
 from materialize.export.writing import Consumer as Shape
 from materialize.export.writing import Note, write_export
@@ -142,6 +143,7 @@ def export(
     options: ExportOptions | None = None,
     note: Note = lambda _text: None,
     store: Artifacts | None = None,
+    tokenizer: str | None = None,
 ) -> ExportReport:
     """Export rows into a new folder. Equal rows, options and versions give equal bytes.
 
@@ -152,16 +154,29 @@ def export(
         out: folder to make; must not exist, or be empty.
         options: filters, limit, seed, treatment of bad rows.
         note: progress for a person.
+        tokenizer: rows as its tokens: ``qwen3``, or a folder with ``tokenizer.json`` and a chat template. Only ``sft`` and ``rft`` for
+            ``trl``.
         store: the lake's artifacts, which ``benchmark``, ``atif`` and ``groups`` of a model read.
 
     Raises:
-        ConfigInvalid: unknown names, a combination that makes no sense, wrong filters, nothing to export, something at ``out``.
+        ConfigInvalid: unknown names, a combination that makes no sense, wrong filters, nothing to export, something at
+            ``out``; or what the tokenizer would train cannot be proved.
+        EngineMissing: the tokenizer is not installed, or has no chat template.
         ExportRefused: rows that a trainer would read wrongly.
         LockHeld: another process is writing this export.
         StorageFull, StorageFault: it could not be written.
     """
     k, c = checked(kind, consumer)
     settings = options or ExportOptions()
+    if tokenizer is not None:
+        if c is not C.TRL or k not in (K.SFT, K.RFT):
+            raise ConfigInvalid(
+                "tokenizer_senseless",
+                f"{k.value} is not written as tokens for {c.value}: only TRL takes rows as they are, and only demonstrations",
+                "leave the tokenizer out, or take: export sft --to trl",
+            )
+        settings = settings.model_copy(update={"tokenizer": digest_of_tokenizer(tokenizer)})
+        return write_export(trl_tokens(k.value), tokenised_records(RECORDS[k](source, settings, store), tokenizer), out, settings, note)
     records = episode_records(k.value, source, settings, store) if c is C.ATIF else RECORDS[k](source, settings, store)
     return write_export(WRITES[c][0](k.value), records, out, settings, note)
 

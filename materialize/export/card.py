@@ -146,7 +146,8 @@ def _body(report: ExportReport) -> str:
             "",
         ]
     if report.prompt_tokens is not None and report.completion_tokens is not None:
-        lines += [f"Tokens (Qwen3): {report.prompt_tokens} in prompts, {report.completion_tokens} in completions.", ""]
+        whose = report.tokenizer.name if report.tokenizer else "Qwen3"
+        lines += [f"Tokens ({whose}): {report.prompt_tokens} in prompts, {report.completion_tokens} in completions.", ""]
     lines += [
         "Licence and attribution of every source stand in `sources.jsonl`; `LICENSES/` tells where the licences' texts are. Digests of all"
         " files: `manifest.json`.",

@@ -88,7 +88,7 @@ def answer_of(completion_json: str) -> Answer:
         refuse_control(arguments, "the arguments")
         refuse_control(_unescaped(arguments), "the arguments")
         calls.append(ToolCall(call["id"], call["function"]["name"], arguments))
-    if not content and not calls:
+    if not content.strip() and not calls:
         raise BadText("empty_completion", "there is nothing to train on")
     return Answer(content, tuple(calls))
 

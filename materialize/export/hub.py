@@ -37,6 +37,7 @@ comparing the manifests.
 
 - `groups` tells what the runtime answered to each output (`observation_json`), the state it led to (`state_after`), and of outputs of a
   model the model, its settings, token ids and log probabilities.
+- `options.tokenizer` of the manifest names the tokenizer of rows that are tokens.
 
 ## export.2
 

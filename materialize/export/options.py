@@ -59,6 +59,15 @@ class ExportFilters(Frozen):
         )
 
 
+class TokenizerDigest(Frozen):
+    """The tokenizer that token counts are of, or that rows are tokens of."""
+
+    name: str
+    tokenizer_sha256: Sha256 = Field(description="of tokenizer.json")
+    template_sha256: Sha256 = Field(description="of the chat template's text")
+    config_sha256: Sha256 | None = Field(default=None, description="of tokenizer_config.json, if there is one; it may add tokens")
+
+
 class ExportOptions(Frozen):
     """How an export is made. Together with the lake's rows it decides every byte of the result."""
 
@@ -72,6 +81,7 @@ class ExportOptions(Frozen):
         default="refuse", description="rows that a trainer would read wrongly: stop the export, or leave them out and list them"
     )
     rows_per_shard: int = Field(default=10_000, ge=1)
+    tokenizer: TokenizerDigest | None = Field(default=None, description="rows are written as its tokens; None: as chats")
 
 
 class ExportedFile(Frozen):
@@ -100,14 +110,6 @@ def bad_rows_rule(text: str) -> Literal["refuse", "leave_out"]:
     if text not in rules:
         raise ConfigInvalid("bad_rows_rule", f"there is no rule {text!r} on bad rows", f"allowed: {', '.join(rules)}")
     return rules[text]
-
-
-class TokenizerDigest(Frozen):
-    """The tokenizer that token counts are of."""
-
-    name: str
-    tokenizer_sha256: Sha256 = Field(description="of tokenizer.json")
-    template_sha256: Sha256 = Field(description="of the chat template's text")
 
 
 class ExportReport(Frozen):

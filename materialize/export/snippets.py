@@ -139,6 +139,30 @@ _BY_KIND: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
+TOKENS = (
+    (
+        "TRL",
+        """```python
+from datasets import load_dataset
+from trl import SFTConfig, SFTTrainer
+
+data = load_dataset("path/to/this/folder")
+trainer = SFTTrainer(
+    model="Qwen/Qwen3-8B",
+    args=SFTConfig(output_dir="out", max_length=None),
+    train_dataset=data["{split}"],
+)
+trainer.train()
+```
+
+Rows are tokens of the tokenizer that `manifest.json` names with digests; train a model that has it. TRL takes `input_ids` and `labels` as
+they are. Thinking is off in every row; ask the trained model in the same way.
+""",
+    ),
+)
+"""How rows are loaded that are tokens already."""
+
+
 def snippets(kind: str, consumer: str) -> tuple[tuple[str, str], ...]:
     """(who, how) for the card of an export; ``{first}`` and ``{split}`` stand for its first shard and its first split."""
     general = (("datasets", _DATASETS), ("pandas and DuckDB", _PLAIN))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
+
+import pyarrow as pa
 
 from materialize.export.hub_parquet import (
     BOOL,
@@ -14,10 +17,12 @@ from materialize.export.hub_parquet import (
     TableColumn,
     answer_column,
     integers,
+    list_of,
     messages_column,
     plain,
     struct,
     tools_column,
+    value,
 )
 from materialize.export.licences import spdx
 from materialize.tokens import THINKING_OFF
@@ -105,6 +110,23 @@ def _lifted(column: TableColumn) -> TableColumn:
         column.few_values,
         None if of is None else lambda row: of(row.item),
     )
+
+
+def _token_table(name: str) -> Table:
+    ids = (
+        _tokens("input_ids", "tokens of prompt and completion, rendered by the tokenizer's chat template", lambda i: i.input_ids),
+        _tokens("labels", "the same where the loss lies, behind the rendered prompt; -100 elsewhere", lambda i: i.labels),
+    )
+    counts = (
+        _of_row("prompt_tokens", INT, "tokens without loss"),
+        _of_row("completion_tokens", INT, "tokens that are trained"),
+    )
+    return Table(name, (*ids, *(c for c in _EXAMPLE if c.name != "prompt_tokens"), *counts, ESCAPED))
+
+
+def _tokens(name: str, doc: str, of: Callable[[Any], list[int]]) -> TableColumn:
+    kind = pa.list_(pa.int32())
+    return TableColumn(name, kind, list_of(value("int32")), doc, lambda items: pa.array([of(i) for i in items], kind))
 
 
 _GROUP = plain("group_id", TEXT, "executed group the outputs are from, or the name of a repair", lambda r: r.group_id)
@@ -275,6 +297,9 @@ TABLES: dict[str, Table] = {
     "benchmark": _BENCHMARK,
 }
 """By kind of export."""
+
+TOKENISED: dict[str, Table] = {kind: _token_table(kind) for kind in ("sft", "rft")}
+"""By kind of export, of rows that are tokens."""
 
 
 def tools_digest(row: dict[str, Any]) -> str:

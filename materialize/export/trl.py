@@ -10,8 +10,8 @@ from materialize.export.hub_parquet import Table
 from materialize.export.options import ExportReport
 from materialize.export.parquet_folder import ParquetConsumer
 from materialize.export.records import Records
-from materialize.export.snippets import snippets
-from materialize.export.tables import TABLES
+from materialize.export.snippets import TOKENS, snippets
+from materialize.export.tables import TABLES, TOKENISED
 
 
 def trl(kind: str) -> ParquetConsumer:
@@ -19,7 +19,13 @@ def trl(kind: str) -> ParquetConsumer:
     return ParquetConsumer("trl", TABLES[kind], _documents)
 
 
+def trl_tokens(kind: str) -> ParquetConsumer:
+    """``export KIND --to trl --tokenizer FOLDER``."""
+    return ParquetConsumer("trl", TOKENISED[kind], _documents)
+
+
 def _documents(folder: ExportFolder, report: ExportReport, records: Records[Any, Any], table: Table) -> None:
     folder.write("sources.jsonl", sources(records.connection, report))
     licence_files(folder, report)
-    folder.write("README.md", card(report, table, snippets(report.kind, "trl"), folder.names()).encode())
+    how = TOKENS if report.options.tokenizer else snippets(report.kind, "trl")
+    folder.write("README.md", card(report, table, how, folder.names()).encode())

@@ -19,6 +19,23 @@ import pyarrow.parquet as pq
 _COLUMNS = ["prompt", "completion", "tools", "chat_template_kwargs"]
 
 
+def rendered(row: dict[str, Any], tokenizer: Any, template: dict[str, Any] | None = None) -> tuple[str, str]:
+    """A row's prompt with the generation prompt, and what stands behind it, which is trained. Arguments as :func:`encode`.
+
+    Raises:
+        ValueError: the template renders the prompt otherwise when an answer follows.
+    """
+    variables = {**(row.get("chat_template_kwargs") or {}), **(template or {})}
+    tools = [_object(t) for t in row["tools"] or ()] or None
+    prompt = row["prompt"]
+    completion = [_message(m) for m in row["completion"]]
+    head = tokenizer.apply_chat_template(prompt, tools=tools, tokenize=False, add_generation_prompt=True, **variables)
+    whole = tokenizer.apply_chat_template([*prompt, *completion], tools=tools, tokenize=False, **variables)
+    if not whole.startswith(head):
+        raise ValueError("the chat template renders the prompt otherwise when an answer follows; use another template")
+    return head, whole[len(head) :]
+
+
 def encode(row: dict[str, Any], tokenizer: Any, template: dict[str, Any] | None = None) -> tuple[list[int], list[int]]:
     """Tokens of a row, and 1 where the loss lies on them.
 
@@ -30,16 +47,9 @@ def encode(row: dict[str, Any], tokenizer: Any, template: dict[str, Any] | None 
     Raises:
         ValueError: the template renders the prompt otherwise when an answer follows, or nothing would be trained.
     """
-    variables = {**(row.get("chat_template_kwargs") or {}), **(template or {})}
-    tools = [_object(t) for t in row["tools"] or ()] or None
-    prompt = row["prompt"]
-    completion = [_message(m) for m in row["completion"]]
-    head = tokenizer.apply_chat_template(prompt, tools=tools, tokenize=False, add_generation_prompt=True, **variables)
-    whole = tokenizer.apply_chat_template([*prompt, *completion], tools=tools, tokenize=False, **variables)
-    if not whole.startswith(head):
-        raise ValueError("the chat template renders the prompt otherwise when an answer follows; use another template")
+    head, trained = rendered(row, tokenizer, template)
     first = tokenizer(head, add_special_tokens=False)["input_ids"]
-    then = tokenizer(whole[len(head) :], add_special_tokens=False)["input_ids"]
+    then = tokenizer(trained, add_special_tokens=False)["input_ids"]
     if not then:
         raise ValueError("nothing of this row would be trained")
     return [*first, *then], [0] * len(first) + [1] * len(then)

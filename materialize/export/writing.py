@@ -17,8 +17,8 @@ from materialize.export.folder import ExportFolder, new_folder
 from materialize.export.options import ExportOptions, ExportReport, LeftOut, TokenizerDigest
 from materialize.export.records import Counting, Item, Records, Tally, together
 from materialize.export.texts import BadText
-from materialize.masks import chat_template, tokenizer_folder
-from schemas.canonical import digest_of, sha256_bytes
+from materialize.export.tokenised import digest_of_tokenizer
+from schemas.canonical import digest_of
 from schemas.errors import EngineMissing, ExportRefused
 
 Note = Callable[[str], None]
@@ -175,7 +175,7 @@ def _report(consumer: str, options: ExportOptions, records: Records[Any, Any], t
         escaped=tally.escaped,
         prompt_tokens=tally.prompt_tokens if counted else None,
         completion_tokens=tally.completion_tokens if counted else None,
-        tokenizer=_tokenizer() if counted else None,
+        tokenizer=options.tokenizer or (_tokenizer() if counted else None),
         tool_registries=tally.tools,
         files=(),
     )
@@ -184,12 +184,9 @@ def _report(consumer: str, options: ExportOptions, records: Records[Any, Any], t
 def _tokenizer() -> TokenizerDigest | None:
     """Of the tokenizer that counts examples; None where its files are not installed."""
     try:
-        folder = tokenizer_folder("qwen3")
-        template = chat_template(folder)
+        return digest_of_tokenizer("qwen3")
     except EngineMissing:
         return None
-    data = (folder / "tokenizer.json").read_bytes()
-    return TokenizerDigest(name="qwen3", tokenizer_sha256=sha256_bytes(data), template_sha256=sha256_bytes(template.encode()))
 
 
 def _versions() -> list[str]:

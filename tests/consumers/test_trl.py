@@ -10,10 +10,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from materialize.distillation import distillation_rows
 from materialize.export.api import export
+from materialize.export.tokenised import IGNORED
+from materialize.tokens import load_tokenizer
 from schemas.example import Split
 from tests.consumers.cases import wanted
 from tests.consumers.conftest import run_script
@@ -24,7 +27,7 @@ from tests.materialize.test_export_compared import connect, tables  # noqa: F401
 from tests.materialize.test_groups import world  # noqa: F401 - a fixture
 
 TEMPLATES = ("qwen3", "qwen3_5_think", "qwen3_8")
-JOBS = (*(("sft", t) for t in TEMPLATES), ("pref", "qwen3"), ("kto", "qwen3"), ("opd", "qwen3"))
+JOBS = (*(("sft", t) for t in TEMPLATES), ("tokens", "qwen3_5_think"), ("pref", "qwen3"), ("kto", "qwen3"), ("opd", "qwen3"))
 Results = dict[tuple[str, str], list[dict[str, Any]]]
 
 
@@ -36,6 +39,7 @@ def groups(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:  # noqa: F
 
 @pytest.fixture(scope="module")
 def results(
+    examples: pa.Table,
     exported: Callable[[str], Path],
     tokenizers: Path,
     groups: duckdb.DuckDBPyConnection,
@@ -50,7 +54,8 @@ def results(
     sources = {"pref": groups, "kto": groups, "opd": connect_turns(turns)}
     for kind, source in sources.items():
         export(kind, "trl", source, root / kind)
-    folders = {"sft": exported("trl")} | {kind: root / kind for kind in sources}
+    folders = {"sft": exported("trl"), "tokens": root / "tokens"} | {kind: root / kind for kind in sources}
+    export("sft", "trl", examples, folders["tokens"], tokenizer=str(tokenizers / dict(JOBS)["tokens"]))
     lines = run_script("trl", "trl_train.py", *(a for kind, t in JOBS for a in (kind, folders[kind], tokenizers / t)), cwd=root)
     found: Results = defaultdict(list)
     for line in lines:
@@ -81,6 +86,26 @@ def test_sft_trains_the_authored_text_and_nothing_else(results: Results, templat
     assert {r["id"]: r["trained"] for r in rows} == wanted(template)
     assert end["steps"] == 2
     assert all(0 < loss < 20 for loss in end["losses"])
+
+
+def test_rows_that_are_tokens_already_train_the_same_tokens(results: Results) -> None:
+    ((_, template),) = [job for job in JOBS if job[0] == "tokens"]
+    *rows, end = results["tokens", template]
+    assert {r["id"]: r["trained"] for r in rows} == wanted(template)
+    assert [(r["id"], r["tokens"], r["all"]) for r in rows] == [(r["id"], r["tokens"], r["all"]) for r in results["sft", template][:-1]]
+    assert end["steps"] == 2
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_tokens_of_every_template_are_labelled_as_trl_trains_chats(
+    results: Results, examples: pa.Table, tokenizers: Path, tmp_path: Path, template: str
+) -> None:
+    export("sft", "trl", examples, tmp_path / "out", tokenizer=str(tokenizers / template))
+    tokenizer = load_tokenizer(tokenizers / template)
+    rows = {r["example_id"]: r for r in pq.read_table(tmp_path / "out" / "data").to_pylist()}
+    assert {name: tokenizer.decode([i for i in r["labels"] if i != IGNORED]) for name, r in rows.items()} == wanted(template)
+    trained = {r["id"]: (r["tokens"], r["all"]) for r in results["sft", template][:-1]}
+    assert {name: (r["completion_tokens"], tokenizer.decode(r["input_ids"])) for name, r in rows.items()} == trained
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -1,7 +1,7 @@
 """Trains a tiny random model in TRL for a few steps on exported sets and tells what was trained.
 
-Runs in TRL's environment: ``python trl_train.py KIND EXPORT TOKENIZER [KIND EXPORT TOKENIZER ...]`` with KIND one of sft, rft, pref, kto,
-opd.
+Runs in TRL's environment: ``python trl_train.py KIND EXPORT TOKENIZER [KIND EXPORT TOKENIZER ...]`` with KIND one of sft, rft, tokens,
+pref, kto, opd.
 Prints one JSON object for every row with the number of its job, its id and the decoded tokens that bear the loss; then one with the
 losses, or with the error that ended the job. No network, no GPU.
 """
@@ -62,7 +62,7 @@ def train_sft(data: Dataset, tokenizer: Any, out: str) -> None:
     losses(trainer)
 
 
-train_rft = train_sft  # the rows have one form
+train_rft = train_tokens = train_sft  # the rows have one form, or are tokens already
 
 
 def train_pref(data: Dataset, tokenizer: Any, out: str) -> None:
