@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,7 @@ from inversion.pictures import Look, kinship, look_at, same_still
 from inversion.shots import DetectedShot
 from inversion.vision import describer
 from media.command import Sandbox
+from media.crew import Crew, result
 from media.frames import grab_frames
 from media.images import jpeg_bytes
 from schemas.artifact import ArtifactKind
@@ -116,8 +117,8 @@ def gather(
     stills: list[_Still] = []
     eye = describer(settings)
     with (
-        ThreadPoolExecutor(max_workers=settings.ocr_threads, thread_name_prefix="read") as pool,
-        ThreadPoolExecutor(max_workers=settings.caption_requests, thread_name_prefix="describe") as describing,
+        Crew(max_workers=settings.ocr_threads, thread_name_prefix="read") as pool,
+        Crew(max_workers=settings.caption_requests, thread_name_prefix="describe") as describing,
     ):
         desk = _Desk(reader if settings.ocr else None, pool, clock, most_waiting=2 * settings.ocr_threads)
         for images, times in _fetched(path, info, sandbox, shots, settings.key_frames_per_shot, settings.max_side, clock):
@@ -130,10 +131,10 @@ def gather(
             asked = describing.submit(eye.describe, files[0]) if eye is not None else None
             stills.append(_Still(frames, look, image.shape[1], image.shape[0], desk.hand_in(image, look), asked))
         reads = [
-            Read(s.lines.result() if isinstance(s.lines, Future) else s.lines, s.width, s.height, shot.strip_changes)
+            Read(result(s.lines) if isinstance(s.lines, Future) else s.lines, s.width, s.height, shot.strip_changes)
             for s, shot in zip(stills, shots, strict=True)
         ]
-        told = [s.caption.result() if s.caption is not None else None for s in stills]
+        told = [result(s.caption) if s.caption is not None else None for s in stills]
     kin = kinship([s.look for s in stills])
     out: list[Evidence] = []
     rows = zip(stills, shots, split_captions(reads), kin, told, strict=True)
@@ -202,7 +203,7 @@ def _stored(data: bytes, image: NDArray[np.uint8], at_us: int, store: ArtifactSt
 class _Desk:
     """Hands stills to the readers, a bounded number at a time, and spares those that need no reading."""
 
-    def __init__(self, reader: TextReader | None, pool: ThreadPoolExecutor, clock: _Clock, most_waiting: int) -> None:
+    def __init__(self, reader: TextReader | None, pool: Crew, clock: _Clock, most_waiting: int) -> None:
         self._read = _timed(reader, clock) if reader is not None else None
         self._pool = pool
         self._most = most_waiting
@@ -222,7 +223,7 @@ class _Desk:
                 self.spared += 1
                 return lines
         while len(self._waiting) >= self._most:
-            self._waiting.popleft().result()
+            result(self._waiting.popleft())
         future = self._pool.submit(self._read, image)
         self._waiting.append(future)
         self._recent.append((image, look, future))

@@ -7,7 +7,7 @@ first. Must not judge what was heard beyond leaving out what holds no words.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 from inversion import force
 from inversion.asr import Heard, Recogniser
@@ -16,6 +16,7 @@ from inversion.guards import drop_notes
 from inversion.place import aligned, on_film
 from inversion.speech import Sound, Window
 from inversion.transcript import SpokenSegment
+from media.crew import Crew, result
 
 SURE = 0.8
 """A language this probable in one window needs no second opinion."""
@@ -45,8 +46,8 @@ def hear(
         return placed(audio, segments, window, align=align and aligns(recogniser, config, spoken))
 
     with (
-        ThreadPoolExecutor(max_workers=1, thread_name_prefix="align") as helper,
-        ThreadPoolExecutor(max_workers=max(1, recogniser.at_once), thread_name_prefix="hear") as ears,
+        Crew(max_workers=1, thread_name_prefix="align") as helper,
+        Crew(max_workers=max(1, recogniser.at_once), thread_name_prefix="hear") as ears,
     ):
 
         def listen(window: Window, spoken: str | None) -> tuple[Heard, Future[list[SpokenSegment]]]:
@@ -65,8 +66,8 @@ def hear(
             while ahead and not language:
                 language = heard(listen(ahead.pop(0), None))
             for waiting in [ears.submit(listen, window, language) for window in ahead]:
-                heard(waiting.result())
-            return [segment for future in found for segment in future.result()], language
+                heard(result(waiting))
+            return [segment for future in found for segment in result(future)], language
         except BaseException:
             ears.shutdown(wait=False, cancel_futures=True)
             helper.shutdown(wait=False, cancel_futures=True)

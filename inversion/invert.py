@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -31,6 +30,7 @@ from inversion.transcript import Transcript
 from inversion.vision import describer
 from media.audio import read_pcm
 from media.command import Sandbox
+from media.crew import Crew, result
 from media.probe import probe
 from schemas.artifact import ArtifactKind
 from schemas.canonical import derive_id
@@ -186,16 +186,16 @@ def _look_and_listen(
     if not config.overlap:
         heard = listen()
         return (_Seen((), []), heard) if isinstance(heard, Rejected) else (look(), heard)
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="listen") as pool:
+    with Crew(max_workers=1, thread_name_prefix="listen") as pool:
         future = pool.submit(listen)
         try:
             seen = look()
         except _Stopped:
-            return _Seen((), []), future.result()
+            return _Seen((), []), result(future)
         except BaseException:
             stop.set()
             raise
-        return seen, future.result()
+        return seen, result(future)
 
 
 def _listen(

@@ -21,6 +21,8 @@ from jobs.progress import Doing, EventLog, doing
 from schemas.errors import LimitExceeded
 
 POLL_S = 0.2
+_deaf = False
+_unheard: list[LimitExceeded] = []
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -47,6 +49,24 @@ def guarded(limits: LimitsConfig, log: EventLog, *, may_die: bool) -> Iterator[N
         thread.join()
         if main:
             signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """What a stage is told inside the block (of the main thread), it hears at its end: for short calls into code that an exception out of a
+    signal's handler would break.
+
+    Raises:
+        LimitExceeded: at the end of the block.
+    """
+    global _deaf
+    _deaf = True
+    try:
+        yield
+    finally:
+        _deaf = False
+    if _unheard:
+        raise _unheard.pop()
 
 
 def tree_memory(pid: int) -> int:
@@ -111,7 +131,10 @@ class _Guard:
     def interrupted(self, _number: int, _frame: FrameType | None) -> None:
         if self._breach is not None and self._breach[0] == doing():
             _, code, message = self._breach
-            raise LimitExceeded(code, message, "raise run.limits in the configuration, or leave this source out")
+            error = LimitExceeded(code, message, "raise run.limits in the configuration, or leave this source out")
+            if not _deaf:
+                raise error
+            _unheard[:] = [error]
 
     def _die(self, breach: tuple[Doing, str, str]) -> None:
         """Say why, then end this worker; its sandboxed children die with it."""

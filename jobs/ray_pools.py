@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +20,17 @@ from numpy.typing import NDArray
 
 from jobs import held, models
 from jobs.config import PoolConfig, WorkprintConfig
+from jobs.guard import undisturbed
 from jobs.progress import EventLog
+from media.crew import away, lend_with
 from schemas.errors import ConfigInvalid, EndpointFailed, PipelineError, ToolFailed
 
 TELL_S = 2.0
 """Seconds between two looks at the pools."""
 PIECE_BYTES = 16 * 1024 * 1024
 """Sound and pictures go through Ray's object store in pieces of at most this size."""
+LISTEN_S = 0.5
+"""Longest wait in which a task's main thread is deaf."""
 RISE_S = 300.0
 """Seconds an actor that died is given to be there again."""
 
@@ -178,7 +183,11 @@ def _fault(part: str, what: str, message: str) -> PipelineError:
 
 
 class Way:
-    """How a worker asks an engine of a pool. A task whose main thread waits lends its processors to others meanwhile."""
+    """How a worker asks an engine of a pool.
+
+    Ray lends out the processors of a task whose main thread waits. A question of another thread counts as away (media.crew), and the main
+    thread lends when it has nothing to do but to wait for such threads (:func:`lend`).
+    """
 
     def __init__(self, exchange: Any, part: str, slots: int) -> None:
         self.slots = slots
@@ -191,13 +200,33 @@ class Way:
 
         sent = [_Pieces.of(ray, a) if isinstance(a, np.ndarray) else a for a in arguments]
         try:
-            return ray.get(self._exchange.ask.remote(self._part, method, sent))
+            answer = self._exchange.ask.remote(self._part, method, sent)
+            with away(answer):
+                if threading.current_thread() is threading.main_thread():
+                    while not lend([answer]):
+                        pass
+                return ray.get(answer)
         except ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, PipelineError):
                 raise error.cause from error
             raise
         except ray.exceptions.RayActorError as error:
             raise _fault(self._part, "died", f"the process that hands out calls ended: {error}") from error
+
+
+def lend(answers: Sequence[Any]) -> bool:
+    """Lend this task's processors until one of these answers is there, or for a moment; whether one is. From the main thread alone."""
+    import ray
+
+    with undisturbed():
+        ready, _ = ray.wait(list(answers), num_returns=1, timeout=LISTEN_S, fetch_local=False)
+    return bool(ready)
+
+
+def ask_through(ways: Mapping[str, Way], config: WorkprintConfig) -> None:
+    """Ask the run's actors from now on in this process, and lend its processors while it waits for them."""
+    held.share(ways, config)
+    lend_with(lend if ways else None)
 
 
 class Pools:

@@ -16,13 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jobs import held
 from jobs.chain import ProjectResult, process
 from jobs.config import RayConfig, WorkprintConfig
 from jobs.confine import can_be_private, private_network
 from jobs.guard import guarded
 from jobs.progress import EventLog, last_failure, last_stage
-from jobs.ray_pools import Pools, carried
+from jobs.ray_pools import Pools, ask_through, carried
 from jobs.sources import SourceGroup
 from jobs.tidy import Merge, merged, tidied
 from jobs.work import Work
@@ -135,7 +134,7 @@ def _projects(shared: dict[str, Any], batch: Sequence[SourceGroup]) -> list[Proj
     """In a worker: some projects, their models and such engines as the run holds in actors reached through these."""
     os.environ.update(shared["environment"])
     config, lake, run_id = shared["config"], shared["lake"], shared["run_id"]
-    held.share(shared["ways"], config)
+    ask_through(shared["ways"], config)
     with guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=True):
         return [shared["work"](group, config, lake, run_id) for group in batch]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from media.crew import Crew
 from replay import facts
 from replay.lineage import text_digest
 from replay.narrate import Track, speak
@@ -65,8 +65,8 @@ class SynthesizeNarration:
             env.note(f"{sid}: {track.duration_us / 1e6:.1f} s spoken")
             return track
 
-        with ThreadPoolExecutor(WORKERS) as pool:
-            tracks = dict(zip(shots, pool.map(one, shots), strict=True))
+        with Crew(WORKERS) as pool:
+            tracks = dict(zip(shots, pool.gather(one, shots), strict=True))
         bad = tuple(
             Blocker(
                 code=BlockerCode.PRODUCT_REJECTED,
