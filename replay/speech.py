@@ -57,7 +57,7 @@ class FliteSpeech:
     """flite's small English voices through ffmpeg: hundreds of times faster than real time, and sounds like it."""
 
     name = "flite"
-    version = "2"
+    version = "3"
     languages: tuple[str, ...] = ("en",)
     voices = ("awb", "kal", "kal16", "rms", "slt")
 

@@ -5,6 +5,7 @@ Owns the splitting; how figures and signs are spoken is in replay.speech_forms. 
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -31,9 +32,28 @@ def is_speakable(text: str) -> bool:
     return any(unicodedata.category(c)[0] in ("L", "N") for c in text)
 
 
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
+_VALUE = r"""(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)"""
+_TAG = re.compile(rf"<!--.*?-->|<[/?!]?([A-Za-z][\w:.-]{{0,30}})(?:\s+[\w:.-]+\s*=\s*{_VALUE})*\s*[/?]?>", re.DOTALL)
+_TAGS = frozenset(
+    "a abbr audio b big blockquote br break c center code desc div em emphasis font h1 h2 h3 h4 h5 h6 hr html i img lang lexicon li mark "
+    "media ol p par phoneme pre prosody q rt rp ruby s say-as script seq small span speak strike strong style sub sup table tbody "
+    "td th title "
+    "token tr tt u ul v video voice w xml".split()
+)
+"""Marks of HTML, SSML and subtitles. Other words in angle brackets, such as ``<file>``, are said."""
+
+
 def plain(text: str) -> str:
-    """NFC, one space for white space."""
+    """The words without marks for machines: no tags, characters for their entities; NFC, one space for white space."""
+    text = _ENTITY.sub(lambda m: html.unescape(m.group()), text)
+    text = _TAG.sub(_untagged, text)
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _untagged(match: re.Match[str]) -> str:
+    name = (match.group(1) or "").lower()
+    return " " if not name or name in _TAGS or ":" in name or "=" in match.group() else f" {name} "
 
 
 def spoken_length(text: str) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from media.crew import Crew
 from replay import facts
 from replay.lineage import text_digest
 from replay.narrate import Track, speak
+from replay.romanise import foreign_words
 from replay.scope import SHOTS_ARG, scope_blockers, selected
 from replay.state import shot_change
 from replay.tool import Arguments, Contents, Product, Refusal, ToolEnv
@@ -102,9 +104,22 @@ class SynthesizeNarration:
         ]
         return Product(
             changes=tuple(changes),
-            results={"spoken": len(rows), "total_ms": sum(t.duration_us for t in tracks.values()) // 1000, "tracks": rows[:24]},
+            results={"spoken": len(rows), "total_ms": sum(t.duration_us for t in tracks.values()) // 1000, "tracks": rows[:24]}
+            | _approximated({sid: state.shots[sid].planned.text for sid in tracks}, env),
             artifacts=tuple(dict.fromkeys(t.ref for t in tracks.values())),
         )
+
+
+def _approximated(texts: Mapping[str, str], env: ToolEnv) -> dict[str, Any]:
+    """Words in scripts that the voice has no letters for, which were said in Latin ones (replay.romanise); nothing where there are none."""
+    if not env.engines.speech.languages:  # a server that reads for itself
+        return {}
+    found = {sid: words for sid, text in texts.items() if (words := foreign_words(text))}
+    for sid, words in found.items():
+        env.note(f"{sid}: the voice approximates {', '.join(words[:5])}"[:200])
+    return (
+        {"approximated": [{"shot": sid, "words": [w[:40] for w in words[:5]]} for sid, words in list(found.items())[:24]]} if found else {}
+    )
 
 
 def _spoken(state: ProductionState, arguments: Arguments) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from replay.romanise import foreign_words
 from replay.speech_text import clauses, is_speakable, plain, runs, sentences
 
 
@@ -56,3 +57,28 @@ def test_latin_words_are_told_apart() -> None:
         ("AI", "latin"),
         ("训练。", "han"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<speak>Hello <break time='500ms'/> you</speak>", "Hello you"),
+        ('a <font color="#fff">bold</font> move<br>', "a bold move"),
+        ("<prosody rate=fast>go</prosody>", "go"),
+        ("<!-- aside -->said", "said"),
+        ("AT&amp;T &#39;s", "AT&T 's"),
+        ("x < 5 and y > 3", "x < 5 and y > 3"),
+        ("git add <file>", "git add file"),
+        ("a &copy b", "a &copy b"),
+    ],
+)
+def test_marks_for_machines_are_not_words(text: str, expected: str) -> None:
+    assert plain(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("the word Привет and שלום", ("Привет", "שלום")), ("α and Ω, naïve 中文", ()), ("", ())],
+)
+def test_words_that_a_voice_can_only_approximate(text: str, words: tuple[str, ...]) -> None:
+    assert foreign_words(text) == words
