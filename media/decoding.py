@@ -135,8 +135,9 @@ def _stamping(source: Source) -> str:
     return f"setpts=PTS-STARTPTS,{stamps}" if source.jumps else stamps
 
 
-def _sound_chain(rate: int) -> str:
-    return f"aformat=sample_fmts=s16:sample_rates={rate}:channel_layouts=mono,asettb=1/{rate},asetpts=PTS+{OFFSET_S * rate}"
+def _sound_chain(rate: int, channel: int | None = None) -> str:
+    alone = "" if channel is None else f"pan=mono|c0=c{channel},"
+    return f"{alone}aformat=sample_fmts=s16:sample_rates={rate}:channel_layouts=mono,asettb=1/{rate},asetpts=PTS+{OFFSET_S * rate}"
 
 
 _STAMP = f"(if(isnan(PTS),{{missing}},round(PTS/1000))+{OFFSET_S}*1000000)*1000"
@@ -148,12 +149,15 @@ def stamp(pts_us: int) -> int:
     return (pts_us + OFFSET_S * US) * 1000
 
 
-def samples(source: Source, sandbox: Sandbox, rate: int, limits: Limits = DECODE_LIMITS) -> Generator[Piece]:
+def samples(source: Source, sandbox: Sandbox, rate: int, limits: Limits = DECODE_LIMITS, *, channel: int | None = None) -> Generator[Piece]:
     """Decoded sound as little-endian 16-bit mono at a constant rate, whatever the stream's own rate does midway.
+
+    Args:
+        channel: the one that is heard; None mixes all.
 
     Raises: as :func:`pictures`.
     """
-    chain = _sound_chain(rate)
+    chain = _sound_chain(rate, channel)
     argv = (*_opening(source, None), "-map", f"0:{source.stream}", "-af", chain, "-c:a", "pcm_s16le", *_TO_PIPE)
     for _, pts, base, data in _packets(sandbox, _command(source, argv, limits), 1 << 24):
         yield Piece(round(pts * base * US) - OFFSET_S * US, data)

@@ -130,3 +130,15 @@ def test_wav_files_come_back_as_they_were() -> None:
 def test_other_bytes_are_no_wav(data: bytes) -> None:
     with pytest.raises(ToolFailed):
         read_wav(data)
+
+
+@pytest.mark.parametrize(
+    ("right", "expected"),
+    [("-0.125*sin(2*PI*440*t)", 0.125), ("-0.11*sin(2*PI*440*t)", 0.125), ("0.125*sin(2*PI*440*t)", 0.125), ("0", 0.0625)],
+    ids=["opposite", "nearly opposite", "equal", "left alone"],
+)
+def test_channels_that_cancel_each_other_are_not_mixed(sandbox: Sandbox, tmp_path: Path, right: str, expected: float) -> None:
+    both = f"aevalsrc='0.125*sin(2*PI*440*t)|{right}':duration=2:sample_rate=48000:channel_layout=stereo"
+    path = make(sandbox, tmp_path / "a.mkv", [*picture(2.0), "-f", "lavfi", "-i", both, *FAST, "-c:a", "pcm_s16le"])
+    sound = _read(path, sandbox)
+    assert float(np.abs(sound).max()) == pytest.approx(expected, abs=0.01)
