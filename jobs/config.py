@@ -36,6 +36,9 @@ class PoolConfig(Frozen):
     concurrency: int = Field(default=1, ge=1, le=4096, description="calls each answers at the same time; more wait in the order they came")
     timeout_s: float | None = Field(default=600.0, gt=0, description="seconds one call may take; over it the process is started anew")
     attempts: int = Field(default=3, ge=1, le=10, description="tries of a call whose process died under it")
+    rise_s: float = Field(
+        default=300.0, gt=0, description="seconds a process that died is given to start again; then calls go to the others, or fail at once"
+    )
 
     @property
     def slots(self) -> int:

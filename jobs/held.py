@@ -85,7 +85,7 @@ def pools(config: WorkprintConfig) -> dict[Part, PoolConfig]:
     out: dict[Part, PoolConfig] = {}
     for part in models.asked(config):
         threads = models.limits(part, config).concurrency + config.run.window
-        own = PoolConfig(cpus=0, concurrency=threads, timeout_s=None, attempts=2)
+        own = PoolConfig(cpus=0, concurrency=threads, timeout_s=None, attempts=2, rise_s=60)
         out[part] = actors.judge if part == "judge" and actors.judge is not None else own
     for engine in ENGINES:
         pool = getattr(actors, engine)

@@ -123,7 +123,7 @@ def last_actors(lake: Path, run_id: str) -> dict[str, dict[str, Any]]:
 def actors_line(part: str, figures: dict[str, Any]) -> str:
     """One pool in words."""
     line = f"{part}: {figures['busy']} of {figures['slots']} places busy, {figures['waiting']} waiting, {figures['calls']} calls"
-    faults = ", ".join(f"{figures[name]} {name}" for name in ("deaths", "timeouts", "failed") if figures[name])
+    faults = ", ".join(f"{figures[name]} {name}" for name in ("deaths", "timeouts", "failed", "gone") if figures[name])
     return f"{line}, {faults}" if faults else line
 
 

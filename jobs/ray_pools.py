@@ -31,8 +31,8 @@ PIECE_BYTES = 16 * 1024 * 1024
 """Sound and pictures go through Ray's object store in pieces of at most this size."""
 LISTEN_S = 0.5
 """Longest wait in which a task's main thread is deaf."""
-RISE_S = 300.0
-"""Seconds an actor that died is given to be there again."""
+AGAIN_S = 10.0
+"""Seconds between two looks at an actor that was given up."""
 
 _LAKE_ENVIRONMENT = (
     "WORKPRINT_LEDGER",
@@ -81,21 +81,79 @@ class _Pieces:
 
 
 class _Pool:
-    """The members of one part, their free places, and the counts that people see."""
+    """The members of one part, their free places, and the counts that people see.
 
-    def __init__(self, members: Sequence[Any], settings: PoolConfig) -> None:
+    A member that died is waited for a while by the call that it died under; then its places are taken out of the queue until it is there
+    again. With no member left, every call fails at once.
+    """
+
+    def __init__(self, part: str, members: Mapping[str, Any], settings: PoolConfig) -> None:
         self.settings = settings
-        self.free: asyncio.Queue[Any] = asyncio.Queue()
+        self._part = part
+        self._members = members
+        self._free: asyncio.Queue[str | None] = asyncio.Queue()
+        self._kept: dict[str, int] = {}
+        """Members that are gone, and how many of their places are kept back."""
+        self._rising: dict[str, asyncio.Task[bool]] = {}
         for _ in range(settings.concurrency):
-            for member in members:
-                self.free.put_nowait(member)
+            for name in members:
+                self._free.put_nowait(name)
         self.counts: dict[str, int] = dict.fromkeys(("busy", "waiting", "calls", "deaths", "timeouts", "failed"), 0)
         self.seconds = {"busy_s": 0.0, "waited_s": 0.0}
 
     def figures(self) -> dict[str, Any]:
         """What ``workprint status`` shows of it."""
         own = {"actors": self.settings.count, "slots": self.settings.slots}
-        return own | self.counts | {name: round(value, 1) for name, value in self.seconds.items()}
+        return own | self.counts | {"gone": len(self._kept)} | {name: round(value, 1) for name, value in self.seconds.items()}
+
+    async def place(self) -> tuple[str, Any]:
+        """The next free place: a member and its name; whoever takes it gives it back.
+
+        Raises:
+            ToolFailed, EndpointFailed: no member is left.
+        """
+        while True:
+            name = None if self._is_dead() else await self._free.get()
+            if name is None:
+                message = f"all {len(self._members)} {self._part} actors died and none started again within {self.settings.rise_s:g} s"
+                raise _fault(self._part, "died", message)
+            if name not in self._kept:
+                return name, self._members[name]
+            self._kept[name] += 1
+
+    def give_back(self, name: str) -> None:
+        """A place is free again."""
+        if name in self._kept:
+            self._kept[name] += 1
+        else:
+            self._free.put_nowait(name)
+
+    async def risen(self, name: str) -> bool:
+        """Whether a member that died is there again after at most ``rise_s``."""
+        if name in self._kept:
+            return False
+        if name not in self._rising:
+            self._rising[name] = asyncio.ensure_future(self._rise(name))
+        return await asyncio.shield(self._rising[name])
+
+    async def _rise(self, name: str) -> bool:
+        is_there = await _reached(self._members[name], self.settings.rise_s, 1.0)
+        del self._rising[name]
+        if not is_there:
+            self._kept[name] = 0
+            if self._is_dead():
+                for _ in range(self.counts["waiting"]):  # each of them hears of it
+                    self._free.put_nowait(None)
+            self._returning = asyncio.ensure_future(self._return(name))
+        return is_there
+
+    async def _return(self, name: str) -> None:
+        await _reached(self._members[name], None, AGAIN_S)
+        for _ in range(self._kept.pop(name)):
+            self._free.put_nowait(name)
+
+    def _is_dead(self) -> bool:
+        return len(self._kept) == len(self._members)
 
 
 class _Exchange:
@@ -108,7 +166,9 @@ class _Exchange:
     def __init__(self, pools: dict[str, tuple[Sequence[str], PoolConfig]]) -> None:
         import ray
 
-        self._pools = {part: _Pool([ray.get_actor(name) for name in names], settings) for part, (names, settings) in pools.items()}
+        self._pools = {
+            part: _Pool(part, {name: ray.get_actor(name) for name in names}, settings) for part, (names, settings) in pools.items()
+        }
 
     async def ask(self, part: str, method: str, arguments: Sequence[Any]) -> Any:
         """One call, from its place in the queue to its answer."""
@@ -116,25 +176,25 @@ class _Exchange:
         pool.counts["waiting"] += 1
         began = time.monotonic()
         try:
-            member = await pool.free.get()
+            name, member = await pool.place()
         finally:
             pool.counts["waiting"] -= 1
         started = time.monotonic()
         pool.seconds["waited_s"] += started - began
         pool.counts["busy"] += 1
         try:
-            return await self._tried(part, pool, member, method, arguments)
+            return await self._tried(part, pool, name, member, method, arguments)
         finally:
             pool.counts["busy"] -= 1
             pool.counts["calls"] += 1
             pool.seconds["busy_s"] += time.monotonic() - started
-            pool.free.put_nowait(member)
+            pool.give_back(name)
 
     async def figures(self) -> dict[str, dict[str, Any]]:
         """Every pool by its name."""
         return {part: pool.figures() for part, pool in self._pools.items()}
 
-    async def _tried(self, part: str, pool: _Pool, member: Any, method: str, arguments: Sequence[Any]) -> Any:
+    async def _tried(self, part: str, pool: _Pool, name: str, member: Any, method: str, arguments: Sequence[Any]) -> Any:
         import ray
 
         settings = pool.settings
@@ -154,7 +214,9 @@ class _Exchange:
                 raise
             except ray.exceptions.RayActorError:
                 pool.counts["deaths"] += 1
-                await _risen(member)
+                if not await pool.risen(name):
+                    pool.counts["failed"] += 1
+                    raise _fault(part, "died", f"the {part} actor died under a call and did not start again") from None
         pool.counts["failed"] += 1
         raise _fault(part, "died", f"the {part} actor died under a call on every one of {settings.attempts} tries")
 
@@ -163,16 +225,18 @@ async def _awaited(ref: Any) -> Any:
     return await ref
 
 
-async def _risen(member: Any) -> None:
-    """Wait until a member that died is there again, for a while."""
+async def _reached(member: Any, within_s: float | None, every_s: float) -> bool:
+    """Ask a member for a sign of life again and again, for so long."""
     import ray
 
-    for _ in range(round(RISE_S)):
+    end = None if within_s is None else time.monotonic() + within_s
+    while end is None or time.monotonic() < end:
         try:
             await member.alive.remote()
-            return
+            return True
         except ray.exceptions.RayActorError:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(every_s)
+    return False
 
 
 def _fault(part: str, what: str, message: str) -> PipelineError:

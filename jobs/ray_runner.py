@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def run_all(
         work: what is done with one project; the chain of stages.
     """
     settings = config.run.ray
-    with _network(config), _session(settings) as ray, tidied(lake, _merging(ray)):
+    with _aside(lake, run_id), _network(config), _session(settings) as ray, tidied(lake, _merging(ray)):
         cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
         task = ray.remote(
             num_cpus=min(settings.cpus_per_project, cpus),
@@ -99,6 +99,13 @@ def run_all(
                         results[batch[0].key] = _lost(batch[0], lake, run_id, config.run.attempts, error)
         pools.tell(every_s=0.0)
         return [results[g.key] for g in groups]
+
+
+@contextmanager
+def _aside(lake: Path, run_id: str) -> Iterator[None]:
+    """Ray tells of every worker that died on standard output, where results are written: into a file of the run's folder instead."""
+    with EventLog.open(work_folder(lake), run_id, "").path.parent.with_name("ray.log").open("a") as file, redirect_stdout(file):
+        yield
 
 
 def _merging(ray: Any) -> Merge:

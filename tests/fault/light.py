@@ -12,12 +12,17 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from jobs import held, models
 from jobs.chain import Chain, ProjectResult
 from jobs.config import WorkprintConfig
 from jobs.sources import SourceGroup
+from replay.chat.model import ChatRequest
 from schemas.canonical import Frozen, sha256_bytes
 from schemas.errors import SchemaMismatch, ToolFailed
 from schemas.media import SourceItem
@@ -46,14 +51,14 @@ class LightChain(Chain):
         before = self._group.sha256 or ""
         for stage in STAGES:
             before = self._stage(
-                stage, {"light": 1}, (before,), lambda s=stage: self._light(s, number, fault), None if stage == "materialize" else Note
+                stage, {"light": 1}, (before,), partial(self._light, stage, number, fault), None if stage == "materialize" else Note
             )
         return []
 
     def _light(self, stage: str, number: int, fault: str) -> Done[Any]:
         _effect(self._lake.root, stage, number)
         if stage == "replay" and fault:
-            _go_wrong(fault, self._lake.root, number)
+            _go_wrong(fault, self._lake.root, number, self._config)
         rows: dict[str, list[dict[str, Any]]] = {}
         if stage == "invert":
             rows = {"projects": [project(number) | {"project_id": self._group.project_id}]}
@@ -66,8 +71,13 @@ class LightChain(Chain):
         return Done(() if stage == "materialize" else Note(stage=stage, number=number), rows)
 
 
-def _go_wrong(fault: str, root: Path, number: int) -> None:
+def _go_wrong(fault: str, root: Path, number: int, config: WorkprintConfig) -> None:
     match fault:
+        case "reads":  # not wrong in itself: it asks an engine that may be in an actor
+            if (reader := held.reader()) is not None:
+                reader.read(np.full((90, 320, 3), 255, np.uint8))
+        case "chats":
+            models.model("student", config).complete(ChatRequest([{"role": "user", "content": "hi"}]))
         case "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         case "hang":
