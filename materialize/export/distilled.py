@@ -22,6 +22,7 @@ from materialize.export.selection import (
     read_rows,
 )
 from materialize.export.texts import BadText
+from schemas.errors import ConfigInvalid
 from schemas.tables import TABLE
 
 _COLUMNS = tuple(c.name for c in TABLE["distillation"].columns)
@@ -51,10 +52,17 @@ def distilled_records(source: Source, options: ExportOptions) -> Records[Key, Pr
     """One row for each turn of a teacher or a student, refused ones too.
 
     Raises:
-        ConfigInvalid: the source is no lake, held-out projects are asked for, or no teacher or student took part in its runs.
+        ConfigInvalid: the source is no lake, the filters ask for kinds or for held-out projects, or no teacher or student took part in its
+            runs.
     """
     con = lake_of(source, "does not say whose turn it was")
-    rules = Rules.of(con, options.model_copy(update={"filters": options.filters.model_copy(update={"kinds": ()})}))
+    if options.filters.kinds:
+        raise ConfigInvalid(
+            "opd_filter",
+            "a turn of a teacher or a student is no example and has no kind",
+            "filter by role, or by provenance: whose turn it was",
+        )
+    rules = Rules.of(con, options)
     taken: list[Key] = []
     digests: dict[str, str] = {}
     found = con.execute(

@@ -37,6 +37,8 @@ comparing the manifests.
 
 - `groups` tells what the runtime answered to each output (`observation_json`), the state it led to (`state_after`), and of outputs of a
   model the model, its settings, token ids and log probabilities.
+- `reports/dedup.json` counts the rows that were left out (`rows_left_out`), and names ids only where they differ (`left_out_for`, which was
+  `removed`).
 - `options.tokenizer` of the manifest names the tokenizer of rows that are tokens.
 
 ## export.2
@@ -65,7 +67,12 @@ def _documents(folder: ExportFolder, report: ExportReport, records: Records[Any,
     folder.write("tools.json", orjson.dumps(_registries(con, report), option=_PRETTY))
     folder.write("schemas/row.schema.json", orjson.dumps(row_schema(table), option=_PRETTY))
     folder.write("schemas/manifest.schema.json", orjson.dumps(ExportReport.model_json_schema(), option=_PRETTY | orjson.OPT_SORT_KEYS))
-    repeated = {"rule": "equal context and completion", "removed": records.repeated, "near_duplicate_projects": _kin(con)}
+    repeated = {
+        "rule": records.equal,
+        "rows_left_out": report.not_taken.get("repeated", 0),
+        "left_out_for": records.repeated,
+        "near_duplicate_projects": _kin(con),
+    }
     folder.write("reports/dedup.json", orjson.dumps(repeated, option=_PRETTY))
     overlaps = [{"project_id": o.project_id, "held_out": o.held_out, "grams": o.grams} for o in records.overlaps]
     contamination = {
@@ -118,8 +125,7 @@ def _checks(report: ExportReport, records: Records[Any, Any], audit: dict[str, A
     lines = [
         "## Checks",
         "",
-        f"- Repetition: {report.not_taken.get('repeated', 0)} rows were left out because another has the same context and completion"
-        " (`reports/dedup.json`).",
+        f"- Repetition: {report.not_taken.get('repeated', 0)} rows were left out for another with {records.equal} (`reports/dedup.json`).",
         f"- Contamination: {len(records.overlaps)} overlaps of {GRAM} words in a row with held-out projects; the projects that have one are"
         " left out (`reports/contamination.json`).",
         f"- Audit (executed again and compared with the recording): {executed} (`reports/audit.json`).",

@@ -50,6 +50,10 @@ I = TypeVar("I", bound=Item)  # noqa: E741 - item
 K = TypeVar("K", bound=KeyLike)
 
 
+EQUAL_ANSWERS = "equal context and completion"
+EQUAL_STATES = "equal context, of which one state to start from is made"
+
+
 @dataclass(slots=True)
 class Records(Generic[K, I]):
     """The rows of an export, chosen but not read."""
@@ -64,7 +68,9 @@ class Records(Generic[K, I]):
     """Names the rows and their content."""
     not_taken: dict[str, int]
     repeated: dict[str, str] = field(default_factory=dict)
-    """Examples that were not taken because another has the same context and completion, and that other."""
+    """Rows that were not taken because another is equal (``equal``), and that other."""
+    equal: str = EQUAL_ANSWERS
+    """In what two rows of this kind must agree to be one."""
     overlaps: Sequence[Any] = ()
     """Projects that share words with a held-out one (materialize.leakage.Overlap)."""
     left_out: tuple[LeftOut, ...] = ()

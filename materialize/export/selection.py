@@ -151,7 +151,8 @@ def select(
             continue
         if (other := seen.get(example) or seen.get(content)) is not None:
             rules.count("repeated")
-            repeated.setdefault(example, other)
+            if other != example:
+                repeated.setdefault(example, other)
             continue
         seen[example] = seen[content] = example
         taken.append(Key(project, trajectory, index, example, split))

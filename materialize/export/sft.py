@@ -44,6 +44,4 @@ def _records(kind: str, chosen: Selection, *, verified: bool) -> Records[Key, Co
             except BadText as bad:
                 yield LeftOut(example_id=row["example_id"], reason=str(bad))
 
-    return Records(
-        kind, chosen.connection, chosen.keys, read, chosen.digest, chosen.not_taken, repeated=chosen.repeated, overlaps=chosen.overlaps
-    )
+    return Records(kind, chosen.connection, chosen.keys, read, chosen.digest, chosen.not_taken, chosen.repeated, overlaps=chosen.overlaps)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from materialize.export.distilled import Prompted, prompted
 from materialize.export.options import ExportOptions, LeftOut
-from materialize.export.records import Records
+from materialize.export.records import EQUAL_STATES, Records
 from materialize.export.selection import (
     SAME_STATE,
     Key,
@@ -74,7 +74,7 @@ def rl_records(source: Source, options: ExportOptions) -> Records[Key, Prompted]
             }
             yield prompted(row, row["example_id"])
 
-    return Records("rl", con, chosen.keys, read, chosen.digest, chosen.not_taken, repeated=chosen.repeated, overlaps=chosen.overlaps)
+    return Records("rl", con, chosen.keys, read, chosen.digest, chosen.not_taken, chosen.repeated, EQUAL_STATES, overlaps=chosen.overlaps)
 
 
 _BENCHMARK = """
@@ -112,16 +112,17 @@ def benchmark_records(source: Source, options: ExportOptions, store: Artifacts |
         "project_id", "trajectory_id", "call_index", "trajectory_sha256", "snapshot_id", "context_sha256", "language", "run_quality",
         "licence", "attribution",
     )  # fmt: skip
-    seen: set[tuple[str, str]] = set()
+    seen: dict[tuple[str, str], str] = {}
+    repeated: dict[str, str] = {}
     for values in con.execute(_BENCHMARK).fetchall():
         row = dict(zip(names, values, strict=True))
         if rules.leave_out("held_out", "orchestrator", "start", "", row["licence"], row["project_id"], row["trajectory_id"], True):
             continue
-        if (row["project_id"], row["context_sha256"]) in seen:
-            rules.count("repeated")
-            continue
-        seen.add((row["project_id"], row["context_sha256"]))
         task = "tsk_" + digest_of([row["project_id"], row["snapshot_id"], row["context_sha256"]])[:24]
+        if (other := seen.setdefault((row["project_id"], row["context_sha256"]), task)) != task or task in about:
+            rules.count("repeated")
+            repeated |= {task: other} if task != other else {}
+            continue
         key = Key(row["project_id"], row["trajectory_id"], row["call_index"], task, "held_out")
         keys.append(key)
         about[task] = row | {"task_id": task, "split": "held_out", "role": "orchestrator", "kind": "start"}
@@ -139,4 +140,4 @@ def benchmark_records(source: Source, options: ExportOptions, store: Artifacts |
             )
             yield found if isinstance(found, LeftOut) else replace(found, row=row | {"tools_json": canonical_text(context["tools"])})
 
-    return Records("benchmark", con, by_split, read, digest, rules.not_taken)
+    return Records("benchmark", con, by_split, read, digest, rules.not_taken, repeated, EQUAL_STATES)

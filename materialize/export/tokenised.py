@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -73,9 +73,8 @@ def tokenised_records(records: Records[Any, Conversation], name: str) -> Records
         for item in records.read(keys):
             yield item if isinstance(item, LeftOut) else tokenise(item, tokenizer)
 
-    return Records(
-        records.kind, records.connection, records.keys, read, records.digest, records.not_taken, records.repeated, records.overlaps
-    )
+    rows: Records[Any, Any] = records
+    return replace(rows, read=read)
 
 
 def tokenise(item: Conversation, tokenizer: Any) -> Tokenised | LeftOut:

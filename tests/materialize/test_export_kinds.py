@@ -451,3 +451,10 @@ def test_a_bare_table_cannot_be_filtered_by_quality(build: Any, tmp_path: Path) 
     options = ExportOptions(filters=ExportFilters.of(quality=0.5))
     with pytest.raises(ConfigInvalid, match="no_lake"):
         export("sft", "trl", build.table([build.row(0, completion=build.call("x", "{}"))]), tmp_path / "out", options)
+
+
+def test_turns_have_no_kind_to_filter_by(tables: dict[str, list[dict[str, Any]]], tmp_path: Path) -> None:
+    options = ExportOptions(filters=ExportFilters.of(kinds=["tool_call"]))
+    with pytest.raises(ConfigInvalid) as caught:
+        export("opd", "trl", connect(tables, distillation=turns(tables)), tmp_path / "out", options)
+    assert caught.value.code == "opd_filter"
