@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from inversion.config import InversionConfig
 from materialize.config import GroupConfig, MaterializeConfig, RewardConfig
 from media.assets import ASSETS
+from media.gate import ServiceLimits
 from repair.config import RepairConfig
 from replay.chat.config import EndpointLimits
 from replay.config import ReplayConfig
@@ -101,12 +102,16 @@ class LimitsConfig(Frozen):
 
 
 class EndpointsConfig(Frozen):
-    """Chat model servers. Which model is asked there, and how it is sampled, is ``replay.policy.student``, ``.teacher`` and
-    ``repair.judge``."""
+    """Servers, and how hard they may be worked. Which chat model is asked, and how it is sampled, is ``replay.policy.student``,
+    ``.teacher`` and ``repair.judge``; the addresses of the last three are ``inversion.asr.endpoint_url``,
+    ``inversion.evidence.caption_endpoint_url`` and ``replay.speech.endpoint_url``."""
 
     student: EndpointLimits = EndpointLimits()
     teacher: EndpointLimits = EndpointLimits()
     judge: EndpointLimits = EndpointLimits()
+    recogniser: ServiceLimits = ServiceLimits()
+    caption: ServiceLimits = ServiceLimits()
+    speech: ServiceLimits = ServiceLimits()
 
 
 class RunConfig(Frozen):

@@ -100,6 +100,7 @@ class Holder:
     def __init__(self, part: Part, config: WorkprintConfig) -> None:
         self._part = part
         self._config = config
+        models.limit_services(config)
         self._lock = threading.Lock()
         self._engine: Any = None
 

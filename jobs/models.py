@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from jobs.config import WorkprintConfig
+from media.gate import limit
 from replay.chat.config import EndpointLimits, ModelConfig
 from replay.chat.model import ChatModel, HttpChatModel
 from schemas.errors import ConfigInvalid
@@ -78,6 +79,18 @@ def model(part: Part, config: WorkprintConfig) -> ChatModel:
     if key not in _OWN:
         _OWN[key] = connect(part, config)
     return _OWN[key]
+
+
+def limit_services(config: WorkprintConfig) -> None:
+    """Hold this process to what the run allows of servers of recognition, captions and speech."""
+    endpoints = config.run.endpoints
+    limit(
+        {
+            "inversion.asr.endpoint_url": endpoints.recogniser,
+            "inversion.evidence.caption_endpoint_url": endpoints.caption,
+            "replay.speech.endpoint_url": endpoints.speech,
+        }
+    )
 
 
 def share(models: Mapping[str, ChatModel]) -> None:

@@ -67,6 +67,9 @@ class Workshop:
     store: ArtifactStore
     sandbox: Sandbox
 
+    def __post_init__(self) -> None:
+        models.limit_services(self.config)
+
     @property
     def engines(self) -> Engines:
         """Speech, embedding, music, templates and text recognition; built once a process."""

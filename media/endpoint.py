@@ -1,6 +1,7 @@
 """The one client of remote model servers: POSTs to an OpenAI-compatible base address and gives the whole answer back, or a typed error.
 
-Owns transport: the key (from the environment, never logged), limits of time and size, and retries of transport faults. What is in an
+Owns transport: the key (from the environment, never logged), limits of time and size, retries of transport faults, and that no request is
+sent without a turn of its server's gate (media.gate). What is in an
 answer is the caller's business; a poor answer of a model is no fault of the transport and is never asked for again. Redirects are not
 followed, proxies and netrc files of the environment are not used. Sound and picture that come back are hostile like any other: decode
 them in the sandbox.
@@ -11,14 +12,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from email.utils import formatdate, parsedate_to_datetime
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import orjson
 import requests
 
-from schemas.errors import ConfigInvalid, EndpointFailed, Retry
+from media.gate import Gate, gate_of, limits_of
+from schemas.errors import ConfigInvalid, EndpointFailed, EndpointRefused
 
 MOST_BYTES = 64 * 1024 * 1024
 """Longest answer that is read."""
@@ -28,12 +32,6 @@ _PASSING = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523
 """HTTP statuses after which the same request may succeed."""
 _SHOWN = 300
 """Characters of a server's own words that are shown in an error."""
-
-
-class EndpointRefused(EndpointFailed):
-    """The server understood and refused (wrong key, unknown model, request too long): trying again will not help."""
-
-    retry = Retry.NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +67,22 @@ class Answer:
 class EndpointClient:
     """A connection pool to one server. Threads may share it.
 
+    Args:
+        gate: who says when a request may be sent; None for callers that hold a turn themselves. Left out, it is the gate of this process
+            for the endpoint's setting, whose limits may also ask for another time and other tries.
+
     Raises:
         ConfigInvalid: the address is no http or https address, or holds a user name, a query or a fragment.
     """
 
-    def __init__(self, endpoint: Endpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, gate: Gate | Literal["process"] | None = "process", sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        if gate == "process":
+            limits = limits_of(endpoint.setting)
+            gate = gate_of(endpoint.setting, endpoint.url)
+            endpoint = replace(endpoint, timeout_s=limits.timeout_s or endpoint.timeout_s, attempts=limits.attempts or endpoint.attempts)
+        self._gate = gate
         self.endpoint = endpoint
         self.host = _host(endpoint)
         self._sleep = sleep
@@ -101,16 +110,19 @@ class EndpointClient:
         Raises:
             ConfigInvalid: the key cannot be sent.
             EndpointFailed: no whole answer came within the attempts; a later try may help.
-            EndpointRefused: the server refused the request.
+            EndpointRefused: the server refused the request, or what may be asked of it is used up (media.gate.BudgetSpent).
         """
         attempt = 1
         while True:
-            started = time.monotonic()
             try:
-                body, content_type = self._once(path, json, form, files, accept, started + self.endpoint.timeout_s)
-                _in_protocol(body, check)
+                with self._gate.turn() if self._gate is not None else nullcontext():
+                    started = time.monotonic()
+                    body, content_type = self._once(path, json, form, files, accept, started + self.endpoint.timeout_s)
+                    _in_protocol(body, check)
                 return Answer(body, content_type, round((time.monotonic() - started) * 1000), attempt)
             except _TryAgain as error:
+                if self._gate is not None and error.after_s is not None:
+                    self._gate.close_for(min(LONGEST_WAIT_S, error.after_s))
                 if attempt >= self.endpoint.attempts:
                     raise error.fault from error
                 self._sleep(min(LONGEST_WAIT_S, error.after_s if error.after_s is not None else 0.5 * 2 ** (attempt - 1)))
@@ -170,7 +182,7 @@ class EndpointClient:
             raise EndpointRefused(
                 "endpoint_status", f"{self.host} {words}", f"check the key, the model name and the address in {self.endpoint.setting}"
             )
-        raise _TryAgain(self._fault("endpoint_status", words), _seconds(response.headers.get("Retry-After")))
+        raise _TryAgain(self._fault("endpoint_status", words), _seconds(response.headers.get("Retry-After"), response.headers.get("Date")))
 
     def _fault(self, code: str, what: str) -> EndpointFailed:
         return EndpointFailed(code, f"{self.host} {what}", f"see that the server runs, or change {self.endpoint.setting}")
@@ -213,10 +225,13 @@ def _in_protocol(body: bytes, check: Callable[[bytes], object] | None) -> None:
         raise _TryAgain(error) from error
 
 
-def _seconds(header: str | None) -> float | None:
-    """A Retry-After in seconds; a date or nonsense counts as none."""
+def _seconds(header: str | None, date: str | None) -> float | None:
+    """A Retry-After in seconds; a date counts from that of the answer, by the server's own clock. A past date and nonsense are none."""
     try:
         value = float(header or "")
     except ValueError:
-        return None
+        try:
+            value = (parsedate_to_datetime(header or "") - parsedate_to_datetime(date or formatdate(usegmt=True))).total_seconds()
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return None
     return value if 0 <= value < 1e6 else None

@@ -118,5 +118,11 @@ class EndpointFailed(PipelineError):
     retry = Retry.BACKOFF
 
 
+class EndpointRefused(EndpointFailed):
+    """The server understood and refused (wrong key, unknown model, request too long): trying again will not help."""
+
+    retry = Retry.NEVER
+
+
 class ExportRefused(PipelineError):
     """Rows cannot be exported without changing what a trainer would read; names them. Nothing was left in the output folder."""

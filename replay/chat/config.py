@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from media.gate import RateLimits
 from schemas.canonical import Frozen
 
 
@@ -33,18 +34,13 @@ class ModelConfig(Frozen):
     extra: dict[str, Any] = Field(default_factory=dict, description="more members of the request body, e.g. chat_template_kwargs")
 
 
-class EndpointLimits(Frozen):
+class EndpointLimits(RateLimits):
     """Where a chat model is reached, and how hard it may be worked. Never changes what a model would answer."""
 
     endpoint_url: str | None = Field(default=None, description="base address of an OpenAI-compatible server, e.g. http://host:8000/v1")
     endpoint_key_env: str | None = Field(default=None, description="environment variable that holds the key; never the key itself")
     timeout_s: int = Field(default=180, ge=1, description="limit of one request, seconds")
     attempts: int = Field(default=4, ge=1, le=10, description="requests sent for one answer at most; only transport faults are tried again")
-    concurrency: int = Field(default=8, ge=1, le=4096, description="requests in flight at once, over all workers of a run")
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    tokens_per_minute: int | None = Field(default=None, ge=1, description="prompt and generated tokens, as the endpoint counts them")
-    budget_tokens: int | None = Field(default=None, ge=0, description="tokens one run may spend; then it stops asking")
-    budget_microusd: int | None = Field(default=None, ge=0, description="millionths of a dollar one run may spend")
     prompt_price: int = Field(default=0, ge=0, description="millionths of a dollar for a million prompt tokens")
     completion_price: int = Field(default=0, ge=0, description="millionths of a dollar for a million generated tokens")
 

@@ -14,13 +14,17 @@ from typing import Any, Protocol
 import orjson
 
 from media.endpoint import Endpoint, EndpointClient
+from media.gate import Gate
 from replay.chat.config import EndpointLimits, ModelConfig
-from replay.chat.gate import Gate, estimate
 from schemas.errors import ConfigInvalid, EndpointFailed
 from schemas.reply import ModelReply, TokenLogprob
 
 MAX_LOGPROBS = 100_000
 """Tokens of one answer whose log probabilities are kept."""
+CHARS_PER_TOKEN = 3
+"""For the first guess of a request's tokens; the endpoint's own count replaces it."""
+PICTURE_TOKENS = 1_500
+"""The same for one picture, whatever its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,8 @@ class HttpChatModel:
         self._client = EndpointClient(
             Endpoint(
                 self.limits.endpoint_url, self.setting, self.limits.endpoint_key_env, float(self.limits.timeout_s), self.limits.attempts
-            )
+            ),
+            gate=None,
         )
         self._gate = Gate(self.limits)
 
@@ -95,6 +100,17 @@ class HttpChatModel:
 
     def _read(self, data: bytes, body: dict[str, Any]) -> ModelReply:
         return read_reply(data, self.config, body, self.limits, host=self._client.host)
+
+
+def estimate(body: dict[str, Any], max_tokens: int) -> int:
+    """Tokens a request may take, guessed from above before the endpoint has counted."""
+    texts, pictures = [], 0
+    for message in body.get("messages", ()):
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        texts.append([part for part in parts if part.get("type") == "text"])
+        pictures += sum(1 for part in parts if part.get("type") != "text")
+    return len(orjson.dumps([texts, body.get("tools", ())])) // CHARS_PER_TOKEN + pictures * PICTURE_TOKENS + max_tokens
 
 
 def request_body(config: ModelConfig, request: ChatRequest) -> dict[str, Any]:

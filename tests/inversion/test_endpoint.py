@@ -13,8 +13,7 @@ from inversion.config import AsrConfig, InversionConfig
 from inversion.endpoint import EndpointRecogniser
 from inversion.listen import finish
 from media.audio import read_wav
-from media.endpoint import EndpointRefused
-from schemas.errors import ConfigInvalid, EndpointFailed
+from schemas.errors import ConfigInvalid, EndpointFailed, EndpointRefused
 from tests.media.servers import Reply, serve
 
 SECOND = np.full(16_000, 0.25, dtype=np.float32)

@@ -15,11 +15,10 @@ from inversion.config import EvidenceConfig, InversionConfig
 from inversion.evidence import gather_evidence
 from inversion.shots import detect_shots
 from inversion.vision import LONGEST, EndpointDescriber, caption_of, describer
-from media.endpoint import EndpointRefused
 from media.images import decode_image
 from media.probe import probe
 from media.sandbox import open_sandbox
-from schemas.errors import ConfigInvalid, EndpointFailed
+from schemas.errors import ConfigInvalid, EndpointFailed, EndpointRefused
 from schemas.storyboard import Evidence
 from storage.artifacts import ArtifactStore
 from tests.inversion.films import SIZE, encode

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from media.endpoint import MOST_BYTES, Endpoint, EndpointClient, EndpointRefused
-from schemas.errors import ConfigInvalid, EndpointFailed, Retry
+from media import gate
+from media.endpoint import MOST_BYTES, Endpoint, EndpointClient
+from media.gate import BudgetSpent
+from schemas.errors import ConfigInvalid, EndpointFailed, EndpointRefused, Retry
 from tests.media.servers import Reply, serve
 
 GOOD = Reply(b'{"ok": true}')
@@ -62,7 +67,18 @@ def test_the_last_fault_is_told_when_the_attempts_are_used() -> None:
     assert (caught.value.retry, pauses) == (Retry.BACKOFF, [0.5, 1.0])
 
 
-@pytest.mark.parametrize(("header", "pause"), [("7", 7.0), ("0", 0.0), ("9999", 60.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.5), ("-3", 0.5)])
+@pytest.mark.parametrize(
+    ("header", "pause"),
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        ("9999", 60.0),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 0.5),
+        ("Wed, 21 Oct 2099 07:28:00 GMT", 60.0),
+        ("soon", 0.5),
+        ("-3", 0.5),
+    ],
+)
 def test_the_server_may_say_when_to_come_back(header: str, pause: float) -> None:
     pauses: list[float] = []
     with serve([Reply(b"", 429, {"Retry-After": header}), GOOD]) as server:
@@ -143,3 +159,63 @@ def test_an_address_that_makes_no_sense_is_refused(url: str) -> None:
 def test_an_endless_answer_is_refused() -> None:
     with serve([Reply(b"x" * (MOST_BYTES + 1))]) as server, pytest.raises(EndpointRefused, match="more than"):
         client(server.url, [], timeout_s=30.0).post("x", json={})
+
+
+@pytest.fixture
+def limited() -> Iterator[Callable[..., None]]:
+    """Sets the limits of the server behind ``replay.speech.endpoint_url``, and takes them away again."""
+    yield lambda **limits: gate.limit({"replay.speech.endpoint_url": gate.ServiceLimits(**limits)})
+    gate.limit({})
+
+
+def speech(url: str) -> EndpointClient:
+    return EndpointClient(Endpoint(url, "replay.speech.endpoint_url", timeout_s=5.0, attempts=3), sleep=lambda _: None)
+
+
+def test_two_clients_of_one_server_share_its_limit(limited: Callable[..., None]) -> None:
+    limited(concurrency=1)
+    with serve([Reply(b"ok", wait_s=0.2)]) as server:
+        began = time.monotonic()
+        threads = [threading.Thread(target=speech(server.url).post, args=("x",), kwargs={"json": {}}) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert time.monotonic() - began >= 0.6
+
+
+def test_every_request_counts_those_sent_again_too(limited: Callable[..., None]) -> None:
+    limited(budget_requests=2)
+    with serve([Reply(b"busy", 503), GOOD]) as server:
+        asked = speech(server.url)
+        assert asked.post("x", json={}).attempts == 2
+        with pytest.raises(BudgetSpent, match=r"2 of its 2 \(budget_requests\)") as caught:
+            asked.post("x", json={})
+        assert len(server.requests) == 2
+    assert (caught.value.retry, caught.value.code) == (Retry.NEVER, "endpoint_budget_spent")
+
+
+def test_a_minute_holds_no_more_requests_than_allowed(limited: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "MINUTE_S", 0.5)
+    limited(requests_per_minute=2)
+    with serve([GOOD]) as server:
+        asked, began = speech(server.url), time.monotonic()
+        for _ in range(3):
+            asked.post("x", json={})
+    assert time.monotonic() - began >= 0.45
+
+
+def test_limits_may_ask_for_less_time_and_fewer_tries(limited: Callable[..., None]) -> None:
+    limited(timeout_s=0.3, attempts=1)
+    with serve([Reply(b"ok", wait_s=0.8)]) as server:
+        with pytest.raises(EndpointFailed, match=r"gave no answer in 0\.3 s"):
+            speech(server.url).post("x", json={})
+        assert len(server.requests) == 1
+
+
+def test_when_a_server_asks_one_to_wait_all_wait(limited: Callable[..., None]) -> None:
+    limited()
+    with serve([Reply(b"", 429, {"Retry-After": "0.4"}), GOOD]) as server:
+        asked, began = speech(server.url), time.monotonic()
+        asked.post("x", json={})
+    assert time.monotonic() - began >= 0.4

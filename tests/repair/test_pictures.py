@@ -14,8 +14,7 @@ from jobs.stages import trajectory_done
 from media.images import decode_image
 from repair.pictures import MOST, MOST_BYTES, shown, small_jpeg
 from replay.chat.config import EndpointLimits, ModelConfig
-from replay.chat.gate import PICTURE_TOKENS, estimate
-from replay.chat.model import HttpChatModel
+from replay.chat.model import PICTURE_TOKENS, HttpChatModel, estimate
 from replay.config import PolicyConfig
 from replay.episode import trajectory_of
 from replay.policies.chat import ChatPolicy

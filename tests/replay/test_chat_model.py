@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from media.endpoint import EndpointRefused
-from replay.chat import gate
+from media import gate
+from media.gate import BudgetSpent, Gate
 from replay.chat.config import EndpointLimits, ModelConfig
-from replay.chat.gate import BudgetSpent, Gate
 from replay.chat.model import ChatRequest, HttpChatModel, request_body
-from schemas.errors import ConfigInvalid, EndpointFailed, Retry
+from schemas.errors import ConfigInvalid, EndpointFailed, EndpointRefused, Retry
 from tests.media.servers import Reply, serve
 
 MESSAGES = [{"role": "system", "content": "Edit."}, {"role": "user", "content": "Go."}]

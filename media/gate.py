@@ -1,7 +1,8 @@
-"""Limits of one endpoint: how many requests at once, how many a minute, how many tokens, how much money. One gate an endpoint and run.
+"""Limits of one remote server: how many requests at once, how many a minute, how many tokens, how much money. One gate a server and run.
 
-Waiting is fair in order of arrival and never blocks others than those who ask. Thread-safe; a run on several machines keeps its gate in one
-place (jobs.models).
+Waiting is fair in order of arrival and never blocks others than those who ask. Thread-safe. Chat models bring a gate of their own, which a
+run on several machines keeps in one place (jobs.models); servers of speech, recognition and captions are limited by the name of the
+setting that holds their address (:func:`limit`), in each process for itself.
 """
 
 from __future__ import annotations
@@ -9,36 +10,45 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-import orjson
+from pydantic import Field
 
-from media.endpoint import EndpointRefused
-from replay.chat.config import EndpointLimits
+from schemas.canonical import Frozen
+from schemas.errors import EndpointRefused
 
 MINUTE_S = 60.0
-CHARS_PER_TOKEN = 3
-"""For the first guess of a request's tokens; the endpoint's own count replaces it."""
-PICTURE_TOKENS = 1_500
-"""The same for one picture, whatever its bytes."""
+
+
+class RateLimits(Frozen):
+    """How hard a server may be worked. Never changes what it would answer."""
+
+    concurrency: int = Field(default=8, ge=1, le=4096, description="requests in flight at once, over all workers of a run")
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1, description="prompt and generated tokens, as the endpoint counts them")
+    budget_requests: int | None = Field(default=None, ge=0, description="requests one run may send; then it stops asking")
+    budget_tokens: int | None = Field(default=None, ge=0, description="tokens one run may spend; then it stops asking")
+    budget_microusd: int | None = Field(default=None, ge=0, description="millionths of a dollar one run may spend")
+
+
+class ServiceLimits(Frozen):
+    """How hard a server of speech, recognition or captions may be worked by one process. Never changes what it would answer."""
+
+    timeout_s: float | None = Field(default=None, gt=0, le=3600, description="seconds one request may take; none: what the engine asks for")
+    attempts: int | None = Field(default=None, ge=1, le=10, description="requests sent for one answer; none: what the engine asks for")
+    concurrency: int = Field(default=8, ge=1, le=4096, description="requests in flight at once, of one worker process")
+    requests_per_minute: int | None = Field(default=None, ge=1, description="of one worker process")
+    budget_requests: int | None = Field(default=None, ge=0, description="requests one worker process may send; then it stops asking")
+
+    def rates(self) -> RateLimits:
+        """What the gate has to know."""
+        return RateLimits(concurrency=self.concurrency, requests_per_minute=self.requests_per_minute, budget_requests=self.budget_requests)
 
 
 class BudgetSpent(EndpointRefused):
     """A run has used what it may spend at an endpoint. Run again with a larger budget: it goes on at the next call."""
-
-
-def estimate(body: dict[str, Any], max_tokens: int) -> int:
-    """Tokens a request may take, guessed from above before the endpoint has counted."""
-    texts, pictures = [], 0
-    for message in body.get("messages", ()):
-        content = message.get("content")
-        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        texts.append([part for part in parts if part.get("type") == "text"])
-        pictures += sum(1 for part in parts if part.get("type") != "text")
-    return len(orjson.dumps([texts, body.get("tools", ())])) // CHARS_PER_TOKEN + pictures * PICTURE_TOKENS + max_tokens
 
 
 @dataclass(slots=True)
@@ -62,7 +72,7 @@ class Gate:
 
     def __init__(
         self,
-        limits: EndpointLimits,
+        limits: RateLimits,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -74,13 +84,16 @@ class Gate:
         self._started: deque[float] = deque()
         self._used: deque[tuple[float, int]] = deque()
         self._guessed = 0
+        self._closed_until = 0.0
+        self.requests = 0
+        """Turns given so far."""
         self.tokens = 0
         """Tokens spent so far."""
         self.microusd = 0
         """Money spent so far, millionths of a dollar."""
 
     @contextmanager
-    def turn(self, guess: int) -> Iterator[Turn]:
+    def turn(self, guess: int = 0) -> Iterator[Turn]:
         """Wait for a turn, hold it, and give it back.
 
         Args:
@@ -102,6 +115,7 @@ class Gate:
                         break
                     self._changed.wait(wait)
                 self._flying += 1
+                self.requests += 1
                 self._guessed += guess
                 self._started.append(self._clock())
             finally:
@@ -120,9 +134,15 @@ class Gate:
                 self.microusd += turn.microusd
                 self._changed.notify_all()
 
+    def close_for(self, seconds: float) -> None:
+        """Let nobody through for so long: the server asked one for it and means all."""
+        with self._changed:
+            self._closed_until = max(self._closed_until, self._clock() + seconds)
+
     def _check_budget(self) -> None:
         limit = self._limits
         for name, spent, allowed in (
+            ("budget_requests", self.requests, limit.budget_requests),
             ("budget_tokens", self.tokens, limit.budget_tokens),
             ("budget_microusd", self.microusd, limit.budget_microusd),
         ):
@@ -140,6 +160,8 @@ class Gate:
             self._started.popleft()
         while self._used and now - self._used[0][0] >= MINUTE_S:
             self._used.popleft()
+        if now < self._closed_until:
+            return max(0.001, self._closed_until - now)
         if self._flying >= limit.concurrency:
             return None
         if limit.requests_per_minute is not None and len(self._started) >= limit.requests_per_minute:
@@ -149,3 +171,32 @@ class Gate:
             if taken and taken + guess > limit.tokens_per_minute:
                 return max(0.001, MINUTE_S - (now - self._used[0][0])) if self._used else None
         return 0
+
+
+# -- limits of this process ----------------------------------------------------------------------------------------------------
+
+_LOCK = threading.Lock()
+_LIMITS: dict[str, ServiceLimits] = {}
+_GATES: dict[tuple[str, str], tuple[ServiceLimits, Gate]] = {}
+
+
+def limit(limits: Mapping[str, ServiceLimits]) -> None:
+    """Limit the servers of this process from now on, by the setting that holds their address."""
+    with _LOCK:
+        _LIMITS.clear()
+        _LIMITS.update(limits)
+
+
+def limits_of(setting: str) -> ServiceLimits:
+    """The limits of the server whose address a setting holds; the defaults where nothing was said."""
+    return _LIMITS.get(setting) or ServiceLimits()
+
+
+def gate_of(setting: str, url: str) -> Gate:
+    """The one gate of this process to a server. It keeps its count for as long as its limits stay."""
+    with _LOCK:
+        wanted = limits_of(setting)
+        held = _GATES.get((setting, url))
+        if held is None or held[0] != wanted:
+            held = _GATES[setting, url] = (wanted, Gate(wanted.rates()))
+        return held[1]
