@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.questions import open_lake
-from materialize.masks import Masked, mask, page, parsed
+from materialize.masks import Masked, mask_of_row, page, visible
 from schemas.errors import ConfigInvalid
 
 ENDS = 600
@@ -43,7 +43,7 @@ def show_mask(lake: Path, example: str, template: str, *, whole: bool, quiet: bo
         EngineMissing: the template's tokenizer is not installed.
     """
     title, row = _find(lake, example)
-    found = mask(*parsed(row), template)
+    found = mask_of_row(row, template)
     if not quiet:
         _print(title, found, whole=whole)
     return {"example_id": row["example_id"], "role": row["role"], "kind": row["kind"], **found.as_json()}
@@ -52,15 +52,17 @@ def show_mask(lake: Path, example: str, template: str, *, whole: bool, quiet: bo
 def write_page(lake: Path, example: str, template: str, out: Path) -> Path:
     """Write the mask of an example as a page; raises as :func:`show_mask`."""
     title, row = _find(lake, example)
-    out.write_text(page(title, mask(*parsed(row), template)), "utf-8")
+    out.write_text(page(title, mask_of_row(row, template)), "utf-8")
     return out
 
 
 def _print(title: str, found: Masked, *, whole: bool) -> None:
     console = Console()
     console.print(Text(title, style="bold"))
+    for note in found.notes:
+        console.print(Text(note, style="yellow"))
     for trained, run in found.spans():
-        text = "".join(t.text for t in run)
+        text = visible("".join(t.text for t in run))
         if not trained and not whole and len(text) > 3 * ENDS:
             text = f"{text[:ENDS]}\n… {len(text) - 2 * ENDS} characters, --whole shows them …\n{text[-ENDS:]}"
         console.print(Text(text, style="bold green" if trained else "bright_black"), end="", soft_wrap=True)

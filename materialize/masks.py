@@ -15,6 +15,8 @@ from typing import Any
 import orjson
 from jinja2 import Environment, select_autoescape
 
+from materialize.export.conversation import conversation
+from materialize.export.texts import BadText, escape_control
 from materialize.tokens import TokenCounter
 from schemas.errors import ConfigInvalid, EngineMissing
 
@@ -29,6 +31,8 @@ class Token:
     text: str
     trained: bool
     count: int = 1
+    control: bool = False
+    """One of the tokenizer's own marks, such as ``<|im_end|>``; the same letters as text are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Masked:
 
     template: str
     tokens: tuple[Token, ...]
+    notes: tuple[str, ...] = ()
+    """What becomes of the example in an export, where that needs telling."""
 
     @property
     def trained(self) -> int:
@@ -64,6 +70,7 @@ class Masked:
             "tokens": self.total,
             "trained_tokens": self.trained,
             "trained_text": self.trained_text,
+            "notes": list(self.notes),
             "spans": [
                 {"trained": trained, "tokens": sum(t.count for t in run), "text": "".join(t.text for t in run)}
                 for trained, run in self.spans()
@@ -119,12 +126,16 @@ def mask(
         completion: the assistant message.
 
     Raises:
-        ConfigInvalid, EngineMissing: as :func:`tokenizer_folder`; or the template renders the prompt otherwise when an answer follows, so
-            that no border between the two exists (code ``template_moves_prompt``).
+        ConfigInvalid, EngineMissing: as :func:`tokenizer_folder`; or the template fails (``template_fails``), or renders the prompt
+            otherwise when an answer follows, so that no border between the two exists (``template_moves_prompt``).
     """
     counter = TokenCounter(tokenizer_folder(template))
-    head = counter.render(prompt, tools)
-    whole = counter.render(prompt, tools, completion)
+    try:
+        head = counter.render(prompt, tools)
+        whole = counter.render(prompt, tools, completion)
+    except Exception as error:  # a template is a program of somebody else, and raises what it likes
+        why = f"the chat template of {template!r} fails ({type(error).__name__}: {error})"
+        raise ConfigInvalid("template_fails", why, "use another template") from error
     if not whole.startswith(head):
         raise ConfigInvalid(
             "template_moves_prompt",
@@ -132,6 +143,29 @@ def mask(
             "use another template",
         )
     return Masked(template, (*_tokens(counter, head, False), *_tokens(counter, whole[len(head) :], True)))
+
+
+def mask_of_row(row: Mapping[str, Any], template: str = "qwen3") -> Masked:
+    """The mask of a row of the examples table as exports write it: control tokens in the prompt made harmless, what is refused said.
+
+    Raises:
+        ConfigInvalid: as :func:`mask`; or the row is such that nothing can render it (``not_readable``).
+    """
+    notes = []
+    try:
+        conversation(dict(row))
+    except BadText as bad:
+        notes.append(f"Exports refuse this example: {bad}.")
+    try:
+        prompt, tools, completion = parsed(row)
+        for call in completion.get("tool_calls") or ():
+            orjson.loads(call["function"]["arguments"])
+    except ValueError as error:
+        raise ConfigInvalid("not_readable", f"this example cannot be rendered: {error}", "look at it with 'workprint query'") from error
+    safe = [{**message, "content": escape_control(message["content"])} for message in prompt]
+    if safe != prompt:
+        notes.append("The prompt holds control tokens as text; a zero-width space behind their first character makes them harmless.")
+    return replace(mask(safe, tools, completion, template), notes=tuple(notes))
 
 
 def _tokens(counter: TokenCounter, text: str, trained: bool) -> list[Token]:
@@ -142,32 +176,61 @@ def _tokens(counter: TokenCounter, text: str, trained: bool) -> list[Token]:
         if end <= at and out:
             out[-1] = replace(out[-1], count=out[-1].count + 1)
             continue
-        out.append(Token(text[at:end], trained))
+        out.append(Token(text[at:end], trained, control=counter.is_added(text[at:end])))
         at = end
     return out
 
 
 _PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>{{ title }}</title>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{ title }}</title>
 <style>
-body { font: 14px/1.6 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #1c1c1c; background: #fff }
-pre { font: 13px/1.7 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere }
-span { border-radius: 2px }
-.no span:nth-child(even) { background: #f1f1f1 } .no span:nth-child(odd) { background: #e6e6e6 } .no { color: #555 }
-.yes span:nth-child(even) { background: #bfe8c5 } .yes span:nth-child(odd) { background: #9fd9a9 }
+:root { color-scheme: light dark; --page: #fff; --ink: #1c1c1c; --dim: #5a5a5a; --grey: #f3f3f3; --grey2: #e4e4e4;
+  --green: #c9efcf; --green2: #a6dfb1; --line: #8a8a8a }
+@media (prefers-color-scheme: dark) { :root { --page: #161616; --ink: #ececec; --dim: #a8a8a8; --grey: #202020; --grey2: #2c2c2c;
+  --green: #14532d; --green2: #1b6e3b; --line: #777 } }
+body { font: 14px/1.6 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem;
+  color: var(--ink); background: var(--page) }
+h1 { font-size: 1.3rem; overflow-wrap: anywhere } a { color: inherit }
+pre { font: 13px/1.7 ui-monospace, "Noto Sans Mono", monospace; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: plaintext;
+  text-align: start; tab-size: 4 }
+s, i { text-decoration: none; font-style: normal; padding: 1px 0 }
+.no { color: var(--dim) } .no s { background: var(--grey) } .no i { background: var(--grey2) }
+.yes { color: var(--ink) } .yes s { background: var(--green) } .yes i { background: var(--green2) }
+.c { outline: 1px solid var(--line); outline-offset: -1px; border-radius: 3px }
+.n::before { content: "\\21b5"; opacity: .55 }
+.key > span { white-space: nowrap; margin-right: 1.5em } .key b { font-weight: normal; padding: 0 .2em }
 </style>
 <h1>{{ title }}</h1>
-<p>{{ masked.total }} tokens under the template of {{ masked.template }}. The {{ masked.trained }} green ones are trained,
-the grey ones are not.</p>
-<pre>{% for trained, run in masked.spans() %}<b class="{{ 'yes' if trained else 'no' }}" style="font-weight:normal">
-{%- for token in run %}<span>{{ token.text }}</span>{% endfor %}</b>{% endfor %}</pre>
+<p>{{ masked.total }} tokens under the chat template of {{ masked.template }};
+<a href="#trained">{{ masked.trained }} of them are trained</a>, at the end of the page.</p>
+{% for note in masked.notes %}<p><strong>{{ note }}</strong></p>
+{% endfor -%}
+<p class="key"><span><b class="yes"><s>trai</s><i>ned</i></b> bears the loss</span>
+<span><b class="no"><s>sho</s><i>wn</i></b> bears none; two shades tell token from token</span>
+<span><b class="no"><s class="c">&lt;|mark|&gt;</s></b> a control token</span>
+<span><b class="no"><s class="n"></s></b> a token that breaks the line</span></p>
+<pre lang="">{% for trained, run in masked.spans() %}<span class="{{ 'yes' if trained else 'no' }}"{% if trained %} id="trained"{% endif %}>
+{%- for token in run %}{% set tag = loop.cycle('s', 'i') %}<{{ tag }}
+{%- if token.control or token.text.strip(' ') in ends %} class="{{ 'c' if token.control else 'n' }}"{% endif -%}
+>{{ token.text | shown }}</{{ tag }}>{% endfor %}</span>{% endfor %}</pre>
 </html>
 """
+_ENDS = frozenset("\n" * n for n in range(1, 9))
+"""Tokens that are nothing but ends of lines."""
+_UNSEEN = {c: 0x2400 + c for c in range(32) if chr(c) not in "\n\t"} | {0x7F: 0x2421} | {c: 0xFFFD for c in range(0x80, 0xA0)}
+"""Control characters, and the signs that are shown for them."""
+
+
+def visible(text: str) -> str:
+    """A text whose control characters are shown as signs, for a terminal or a page: none of them may act there."""
+    return text.translate(_UNSEEN)
 
 
 def page(title: str, masked: Masked) -> str:
     """The example as one HTML page without scripts or outside parts."""
-    return Environment(autoescape=select_autoescape(default=True)).from_string(_PAGE).render(title=title, masked=masked)
+    pages = Environment(autoescape=select_autoescape(default=True))
+    pages.filters["shown"] = visible
+    return pages.from_string(_PAGE).render(title=title, masked=masked, ends=_ENDS)
 
 
 def parsed(row: Mapping[str, Any]) -> tuple[list[Any], list[Any], dict[str, Any]]:

@@ -54,7 +54,7 @@ class TokenCounter:
         self._tokenizer = load_tokenizer(folder)
         backend = self._tokenizer.backend_tokenizer
         added = sorted((t.content for t in self._tokenizer.added_tokens_decoder.values()), key=len, reverse=True)
-        self._added = re.compile("|".join(re.escape(t) for t in added))
+        self._added = re.compile("|".join(re.escape(t) for t in added) or "(?!)")
 
         @lru_cache(maxsize=_CACHED_PIECES)
         def short(piece: str) -> int:
@@ -77,6 +77,10 @@ class TokenCounter:
             total += self._block(text[last : match.start()]) + 1
             last = match.end()
         return total + self._block(text[last:])
+
+    def is_added(self, text: str) -> bool:
+        """Whether a text is one of the tokenizer's added tokens, such as ``<|im_end|>``."""
+        return self._added.fullmatch(text) is not None
 
     def offsets(self, text: str) -> list[tuple[int, int]]:
         """Start and end character of every token of a text, in order. Parts of one character share it."""
