@@ -234,4 +234,4 @@ def _seconds(header: str | None, date: str | None) -> float | None:
             value = (parsedate_to_datetime(header or "") - parsedate_to_datetime(date or formatdate(usegmt=True))).total_seconds()
         except (ValueError, TypeError, IndexError, OverflowError):
             return None
-    return value if 0 <= value < 1e6 else None
+    return value if 0 <= value < float("inf") else None

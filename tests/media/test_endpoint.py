@@ -21,7 +21,7 @@ GOOD = Reply(b'{"ok": true}')
 
 def client(url: str, pauses: list[float], **changes: object) -> EndpointClient:
     endpoint = Endpoint(url, "run.endpoints.student.endpoint_url", **{"timeout_s": 1.0, "attempts": 3, **changes})  # type: ignore[arg-type]  # a table of literals
-    return EndpointClient(endpoint, sleep=pauses.append)
+    return EndpointClient(endpoint, gate=None, sleep=pauses.append)
 
 
 def test_an_answer_comes_whole() -> None:
