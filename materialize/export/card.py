@@ -161,10 +161,15 @@ def _cell(text: str) -> str:
 
 
 def _loading(report: ExportReport, how: Sequence[tuple[str, str]], names: Sequence[str]) -> str:
-    split = next(iter(report.rows))
-    first = next(n for n in sorted(names) if n.startswith(f"data/{split}-"))
-    parts = [f"### {who}\n\n{text.replace('{first}', first).replace('{split}', split)}\n" for who, text in how]
-    return "## Loading\n\n" + "".join(parts)
+    split, *others = report.rows
+    first, check = (next(n for n in sorted(names) if n.startswith(f"data/{s}-")) for s in (split, (*others, split)[0]))
+    places = {"{first}": first, "{split}": split, "{check}": check}
+    out = "## Loading\n\n"
+    for who, text in how:
+        for place, value in places.items():
+            text = text.replace(place, value)
+        out += f"### {who}\n\n{text}\n"
+    return out
 
 
 def _columns(table: Table) -> str:

@@ -11,7 +11,7 @@ from materialize.export.json_lines import LinesConsumer
 from materialize.export.tables import TABLES
 from materialize.export.verl import restored
 
-_LOADING = """Each line is one task: `responses_create_params` (prompt and tools, in the flat form of the Responses API) and, beside it, 
+_LOADING = """Each line is one task: `responses_create_params` (prompt and tools, in the flat form of the Responses API) and, beside it,
 what your resources server's `seed_session` restores: `trajectory_sha256`, `call_index`, `snapshot_id`.
 
 ```sh

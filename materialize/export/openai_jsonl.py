@@ -16,13 +16,27 @@ from materialize.export.json_lines import Line, LinesConsumer
 from materialize.export.tables import TABLES
 from materialize.export.texts import BadText
 
+_JOB = """
+```python
+from openai import OpenAI
+
+client = OpenAI()
+with open("path/to/this/folder/train.jsonl", "rb") as lines:
+    file = client.files.create(file=lines, purpose="fine-tune")
+job = client.fine_tuning.jobs.create(training_file=file.id, model="gpt-4.1-mini-2025-04-14", method={"type": "METHOD"})
+```
+
+A set of several shards (`--rows-per-shard`) is uploaded file by file, or written again as one.
+"""
 _LOADING = {
     "sft": """Each line is one training example of the chat format for fine-tuning: `messages`, `tools`, `parallel_tool_calls`. The only
 assistant message is the completion.
-""",
+"""
+    + _JOB.replace("METHOD", "supervised"),
     "pref": """Each line is one pair of the preference format for fine-tuning: `input` (messages and tools), `preferred_output` and
 `non_preferred_output` (one assistant message each).
-""",
+"""
+    + _JOB.replace("METHOD", "dpo"),
 }
 
 

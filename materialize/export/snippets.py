@@ -1,4 +1,7 @@
-"""How each consumer loads a Parquet folder: the code in dataset cards. Every block is run by a test of that consumer (tests/consumers)."""
+"""How each consumer loads a Parquet folder: the code in dataset cards. Every block is run by a test of that consumer (tests/consumers).
+
+In it ``{first}`` stands for the first shard, ``{split}`` for its split, and ``{check}`` for the first shard to validate with.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +111,8 @@ whole chat once and puts the loss on `completion`. It needs this project in verl
 
 _VERL_RL = """```sh
 python -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\
-  data.train_files=path/to/this/folder/{first} data.max_prompt_length=16384 data.return_raw_chat=True \\
+  data.train_files=path/to/this/folder/{first} data.val_files=path/to/this/folder/{check} \\
+  data.max_prompt_length=16384 data.max_response_length=8192 data.return_raw_chat=True \\
   +data.apply_chat_template_kwargs.enable_thinking=False \\
   actor_rollout_ref.rollout.n=4 actor_rollout_ref.rollout.agent.agent_loop_config_path=path/to/this/folder/agent.yaml \\
   actor_rollout_ref.model.path=Qwen/Qwen3-8B
@@ -118,13 +122,54 @@ Put the place of your lake into `agent.yaml`. The tools come from the restored e
 export, and so does the reward.
 """
 
-_SKYRL_RL = """```sh
-python -m skyrl.train.entrypoints.main_base data.train_data="['path/to/this/folder/{first}']" \\
-  generator.chat_template_kwargs.enable_thinking=False
+_SKYRL_RL = """```python
+import ray
+from materialize.adapters.skyrl import register
+from skyrl.train.config import SkyRLTrainConfig
+from skyrl.train.entrypoints.main_base import BasePPOExp
+from skyrl.train.utils import validate_cfg
+from skyrl.train.utils.utils import initialize_ray
+
+
+@ray.remote(num_cpus=1)
+def train(config):
+    register("path/to/lake", tokenizer="Qwen/Qwen3-8B")
+    BasePPOExp(config).run()
+
+
+config = SkyRLTrainConfig.from_cli_overrides(
+    [
+        "data.train_data=['path/to/this/folder/{first}']",
+        "data.val_data=['path/to/this/folder/{check}']",
+        "trainer.policy.model.path=Qwen/Qwen3-8B",
+        "trainer.max_prompt_length=16384",
+        "generator.max_input_length=24576",
+        "generator.max_turns=40",
+        "generator.chat_template_kwargs.enable_thinking=False",
+    ]
+)
+validate_cfg(config)
+initialize_ray(config)
+ray.get(train.remote(config))
 ```
 
-In the process that trains, before training begins, make the environment `workprint` known:
-`materialize.adapters.skyrl.register("path/to/lake", tokenizer="Qwen/Qwen3-8B")`.
+`register` makes the environment `workprint` known in the process that trains. It writes the tools of the restored state into the prompt.
+"""
+
+_INSPECT = """```sh
+inspect eval workprint/edit -T rows=path/to/this/folder -T lake=path/to/lake --model openai/gpt-5-mini
+```
+
+Every sample restores the recorded state, the model's calls are executed, and the score is the executed reward. Needs
+`pip install 'workprint[inspect]'`.
+"""
+
+_VERIFIERS = """```sh
+vf-eval workprint --env.taskset.rows path/to/this/folder --env.taskset.task.lake path/to/lake \\
+  --env.agent.runtime.type subprocess --no-push --model openai/gpt-5-mini
+```
+
+The same states and rewards in verifiers. Needs `pip install 'workprint[verifiers]'`, and `uv` on the path.
 """
 
 _BY_KIND: dict[str, tuple[tuple[str, str], ...]] = {
@@ -133,9 +178,9 @@ _BY_KIND: dict[str, tuple[tuple[str, str], ...]] = {
     "pref": (("TRL", _DPO),),
     "kto": (("TRL", _KTO),),
     "opd": (("TRL", _DISTILLATION),),
-    "rl": (("TRL", _GRPO),),
+    "rl": (("TRL", _GRPO), ("Inspect", _INSPECT), ("verifiers", _VERIFIERS)),
     "groups": (),
-    "benchmark": (),
+    "benchmark": (("Inspect", _INSPECT), ("verifiers", _VERIFIERS)),
 }
 
 
@@ -164,7 +209,7 @@ they are. Thinking is off in every row; ask the trained model in the same way.
 
 
 def snippets(kind: str, consumer: str) -> tuple[tuple[str, str], ...]:
-    """(who, how) for the card of an export; ``{first}`` and ``{split}`` stand for its first shard and its first split."""
+    """(who, how) for the card of an export."""
     general = (("datasets", _DATASETS), ("pandas and DuckDB", _PLAIN))
     if consumer == "hf":
         return (*general, *_BY_KIND[kind])
