@@ -13,13 +13,15 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from jobs.chain import ProjectResult
+from jobs import stopping
+from jobs.chain import ProjectResult, process
 from jobs.config import WorkprintConfig, load_config
 from jobs.kinship import settle
 from jobs.layout import ProjectFolder, laid_out, lay_out
 from jobs.live import LiveView
 from jobs.progress import actors_line, last_actors, runs_folder
 from jobs.sources import Located, SourceGroup, group, locate
+from jobs.work import Work
 from media.sandbox import open_sandbox
 from schemas.canonical import derive_id
 from schemas.errors import ConfigInvalid
@@ -44,6 +46,11 @@ class BatchReport:
     actors: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Engines that the run held in actors, and what was asked of them."""
 
+    @property
+    def stopped(self) -> bool:
+        """The run was ended before every source had its turn; the same command goes on."""
+        return any(r.status == "stopped" for r in self.results)
+
     def counts(self) -> dict[str, int]:
         """Sources by what became of them."""
         return dict(Counter(r.status for r in self.results))
@@ -63,6 +70,7 @@ class BatchReport:
             "run_id": self.run_id,
             "lake": str(self.lake),
             "wall_s": round(self.wall_s, 1),
+            "stopped": self.stopped,
             "counts": self.counts(),
             "figures": self.figures,
             "stages": {s: {"done": n, "wall_s": round(w, 1)} for s, (n, w) in self.stages().items()},
@@ -122,7 +130,12 @@ class BatchReport:
                     console.print(f"  {label:<11}{path}", markup=False, highlight=False, soft_wrap=True)
                 if folder.attribution:
                     console.print(f"  source     {folder.attribution}", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"\n  lake       {self.lake}    finished in {self.wall_s:.0f} s", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"\n  lake       {self.lake}    {'stopped after' if self.stopped else 'finished in'} {self.wall_s:.0f} s",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def run_batch(names: list[str], lake: Path, config_name: str | None, engine: str | None, *, quiet: bool) -> BatchReport:
@@ -142,7 +155,15 @@ def run_batch(names: list[str], lake: Path, config_name: str | None, engine: str
 
 def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, quiet: bool) -> BatchReport:
     """Run inputs that are located already; raises as :func:`run_batch`."""
-    groups = group(located)
+    return run_groups(group(located), lake, config, quiet=quiet)
+
+
+def run_groups(groups: list[SourceGroup], lake: Path, config: WorkprintConfig, *, quiet: bool, work: Work = process) -> BatchReport:
+    """Run inputs that are digested already; raises as :func:`run_batch`.
+
+    Args:
+        work: what is done with one project; the chain of stages.
+    """
     if not groups:
         raise ConfigInvalid("no_sources", "the sources hold no video file", "name a file, a folder with videos, a glob or a manifest")
     started = time.monotonic()
@@ -152,28 +173,31 @@ def run_located(located: list[Located], lake: Path, config: WorkprintConfig, *, 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_bytes(orjson.dumps(_record(groups, config), option=orjson.OPT_INDENT_2))
     shown = {g.key: g.items[0].uri for g in groups}
-    with LiveView(opened.root, run_id, shown, quiet=quiet):
+    with stopping.stoppable(config.run.stop_s), LiveView(opened.root, run_id, shown, quiet=quiet):
         if config.run.engine == "ray":
             from jobs.ray_runner import run_all as ray_run
 
-            results = ray_run(groups, config, opened.location, run_id)
+            results = ray_run(groups, config, opened.location, run_id, work=work)
         else:
             from jobs.local_runner import run_all as local_run
 
-            results = local_run(groups, config, opened.location, run_id)
-    settle(opened, config, run_id)
+            results = local_run(groups, config, opened.location, run_id, work=work)
     report = BatchReport(run_id, opened.location, results, 0.0)
+    if not report.stopped:
+        settle(opened, config, run_id)
     report.actors = last_actors(opened.root, run_id)
     for r in results:
         if r.status in ("delivered", "incomplete") and r.project_id is not None:
             made = laid_out(opened, r.project_id)
-            if made is None and len(report.folders) < SHOWN:  # a lake in a bucket: made by no worker, and here for a look at some
+            if made is None and opened.bucket is not None and len(report.folders) < SHOWN:  # made by no worker, and here for a look
                 made = lay_out(opened, r.project_id, open_sandbox(config.run.sandbox))
             if made is not None:
                 report.folders[r.key] = made
     report.figures = figures(opened, [r.project_id for r in results if r.project_id is not None])
     report.costs = [(str(role), int(n), dollars) for role, n, dollars in opened.query("select role, answered, dollars from costs").rows]
     report.wall_s = time.monotonic() - started
+    told = {name: value for name, value in report.as_json().items() if name != "sources"}
+    (folder / "report.json").write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
     return report
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from jobs import stopping
 from jobs.config import WorkprintConfig
 from jobs.descent import orphans
 from jobs.kinship import decided_split, materialize_settings
@@ -41,7 +42,8 @@ _KIND = {"invert": ArtifactKind.STORYBOARD, "replay": ArtifactKind.TRAJECTORY}
 _AFTER = {"invert": ("replay", "materialize"), "replay": ("materialize",)}
 """Stages whose rows go when an earlier stage now refuses its source."""
 
-Status = Literal["delivered", "incomplete", "rejected", "failed"]
+Status = Literal["delivered", "incomplete", "rejected", "failed", "stopped"]
+"""What becomes of a source in a run; ``stopped``: nothing yet, because the run was ended before."""
 
 
 @dataclass(slots=True)
@@ -59,12 +61,21 @@ class ProjectResult:
     wall_s: dict[str, float] = field(default_factory=dict)
 
 
+def not_begun(group: SourceGroup) -> ProjectResult:
+    """What is said of a source whose turn did not come before the run was ended, or whose stage was cut short."""
+    return ProjectResult(group.key, group.items[0].uri, "stopped", group.project_id)
+
+
 class _Refused(Exception):
     """Carries a rejection out of the chain."""
 
     def __init__(self, rejected: Rejected) -> None:
         super().__init__(rejected.code.value)
         self.rejected = rejected
+
+
+class _Stopped(Exception):
+    """The run is to end: no further stage is begun."""
 
 
 class _GaveUp(Exception):
@@ -102,6 +113,8 @@ class Chain:
             result.status = "failed"
             result.code = g.error.code if isinstance(g.error, PipelineError) else type(g.error).__name__
             result.detail = str(g.error)
+        except _Stopped:
+            result.status = "stopped"
         self._log.write("finished", status=result.status, code=result.code, detail=result.detail)
         return result
 
@@ -228,6 +241,8 @@ class Chain:
             if known.status == "rejected":
                 raise _Refused(self._known_rejection(key))
             return known.output_sha256 or ""
+        if stopping.asked():
+            raise _Stopped
         self._log.write("stage_started", stage=name)
         started = time.monotonic()
         out = self._attempts(name, work)
@@ -272,6 +287,8 @@ class Chain:
                 self._failed(stage, error, error.code, attempt, last)
                 if last:
                     raise _GaveUp(error, stage) from error
+                if stopping.asked():
+                    raise _Stopped from error
             except Exception as error:  # a bug of ours must not lose the batch: it is recorded with its trace and the run goes on
                 self._failed(stage, error, "unexpected", attempt, True)
                 raise _GaveUp(error, stage) from error

@@ -121,6 +121,13 @@ class RunConfig(Frozen):
     sandbox: Literal["bubblewrap", "process"] = Field(default="bubblewrap", description="'process' has no isolation and must be asked for")
     window: int = Field(default=4, ge=1, le=1000, description="projects in flight at once")
     attempts: int = Field(default=3, ge=1, le=3, description="tries a stage gets before its project is quarantined")
+    stop_s: float = Field(
+        default=25.0,
+        ge=0,
+        le=3600,
+        description="seconds that projects under way are given to end their stage after the first ctrl-C or SIGTERM "
+        "(Slurm and Kubernetes kill after 30)",
+    )
     limits: LimitsConfig = LimitsConfig()
     ray: RayConfig = RayConfig()
     endpoints: EndpointsConfig = EndpointsConfig()

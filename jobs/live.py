@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections import deque
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from jobs import stopping
 from jobs.progress import EventReader, actors_line
 
-_MARK = {"delivered": "green", "incomplete": "yellow", "rejected": "yellow", "failed": "red"}
+_MARK = {"delivered": "green", "incomplete": "yellow", "rejected": "yellow", "failed": "red", "stopped": "yellow"}
 
 
 SHOWN = 12
@@ -31,6 +33,7 @@ class LiveView:
         self._rows: dict[str, dict[str, Any]] = {}
         self._done: deque[str] = deque()
         self._finished = 0
+        self._said = False
         self._actors: dict[str, dict[str, Any]] = {}
         self._start = time.monotonic()
         self._console = Console(stderr=True)
@@ -58,6 +61,15 @@ class LiveView:
 
     def _look(self) -> None:
         """Take in new events and show them."""
+        if stopping.asked() and not self._said:
+            self._said = True
+            self._console.print(
+                f"stopping: no further project is started, those under way have {max(0, ceil(stopping.left_s()))} s to end their stage; "
+                "once more: at once",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
         for key, event in self._reader.new():
             if event["event"] == "actors":
                 self._actors = event["actors"]
@@ -77,7 +89,7 @@ class LiveView:
                 row["text"] = f"refused: {event['code']}: {event['detail']}"
             elif kind == "finished":
                 row["status"] = event["status"]
-                self._finished += 1
+                self._finished += event["status"] != "stopped"
                 self._done.append(key)
             if self._live is None and not self._quiet:
                 self._line(key, row, kind)

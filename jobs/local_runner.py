@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobs.chain import ProjectResult, process
+from jobs import stopping
+from jobs.chain import ProjectResult, not_begun, process
 from jobs.config import WorkprintConfig
 from jobs.guard import guarded
 from jobs.progress import EventLog
@@ -27,10 +28,18 @@ def run_all(
     *,
     work: Work = process,
 ) -> list[ProjectResult]:
-    """Run every project, in order.
+    """Run every project, in order; after a stop was asked for, none any more.
 
     Args:
         work: what is done with one project; the chain of stages.
     """
     with guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=False), tidied(lake):
-        return [work(group, config, lake, run_id) for group in groups]
+        return [_done(group, config, lake, run_id, work) for group in groups]
+
+
+def _done(group: SourceGroup, config: WorkprintConfig, lake: Path, run_id: str, work: Work) -> ProjectResult:
+    try:
+        with stopping.cut_short():
+            return not_begun(group) if stopping.asked() else work(group, config, lake, run_id)
+    except stopping.OutOfTime:
+        return not_begun(group)

@@ -16,7 +16,8 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from jobs.chain import ProjectResult, process
+from jobs import stopping
+from jobs.chain import ProjectResult, not_begun, process
 from jobs.config import RayConfig, WorkprintConfig
 from jobs.confine import can_be_private, private_network
 from jobs.guard import guarded
@@ -57,13 +58,15 @@ def run_all(
 
     A worker that dies takes its project's current stage with it: the task is tried again and continues from the ledger and the
     call journal. After ``config.run.attempts`` deaths the project is recorded as failed and quarantined, and the rest goes on. Projects
-    that shared a task with one that died are tried again alone.
+    that shared a task with one that died are tried again alone. After a stop was asked for none is begun any more, and those under way end
+    with the stage they are in, or with the time that is allowed.
 
     Args:
         work: what is done with one project; the chain of stages.
     """
     settings = config.run.ray
     with _aside(lake, run_id), _network(config), _session(settings) as ray, tidied(lake, _merging(ray)):
+        stopping.listen()
         cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
         task = ray.remote(
             num_cpus=min(settings.cpus_per_project, cpus),
@@ -77,8 +80,16 @@ def run_all(
         common = ray.put(shared | {"ways": pools.ways()})  # once a run, not once a project
         waiting = deque(tuple(groups[at : at + settings.batch]) for at in range(0, len(groups), settings.batch))
         flying: dict[Any, tuple[SourceGroup, ...]] = {}
+        told: set[Any] = set()
         results: dict[str, ProjectResult] = {}
-        while waiting or flying:
+        while flying or waiting:
+            if stopping.asked():
+                waiting.clear()
+                for ref in set(flying) - told:
+                    ray.cancel(ref, force=False, recursive=False)  # to a worker that is at it: end after this stage (jobs/stopping.py)
+                told |= set(flying)
+                if not flying or stopping.left_s() <= 0:
+                    break
             while waiting and len(flying) < config.run.window:
                 batch = waiting.popleft()
                 flying[task.remote(common, batch)] = batch
@@ -93,12 +104,14 @@ def run_all(
                 except ray.exceptions.RayTaskError as error:
                     raise error.as_instanceof_cause() from None  # a broken lake: nothing more can be done
                 except ray.exceptions.RayError as error:
+                    if stopping.asked():
+                        continue
                     if len(batch) > 1:
                         waiting.extend((group,) for group in batch)
                     else:
                         results[batch[0].key] = _lost(batch[0], lake, run_id, config.run.attempts, error)
         pools.tell(every_s=0.0)
-        return [results[g.key] for g in groups]
+        return [results.get(g.key) or not_begun(g) for g in groups]
 
 
 @contextmanager
@@ -142,7 +155,7 @@ def _projects(shared: dict[str, Any], batch: Sequence[SourceGroup]) -> list[Proj
     os.environ.update(shared["environment"])
     config, lake, run_id = shared["config"], shared["lake"], shared["run_id"]
     ask_through(shared["ways"], config)
-    with guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=True):
+    with stopping.heeding(), guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=True):
         return [shared["work"](group, config, lake, run_id) for group in batch]
 
 

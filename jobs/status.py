@@ -41,6 +41,8 @@ class LakeStatus:
     projects: list[dict[str, Any]]
     actors: dict[str, dict[str, Any]]
     """Engines that the latest run holds in actors, by part; empty where it holds none."""
+    ended: dict[str, Any] | None
+    """The report of the latest run; None while it goes on, or where its process was killed."""
 
     def as_json(self) -> dict[str, Any]:
         """Stable form of ``workprint status --json``."""
@@ -52,7 +54,13 @@ class LakeStatus:
             "failures": [{"stage": s, "code": c, "uri": u} for s, c, u in self.failures],
             "run": None
             if self.run_id is None
-            else {"run_id": self.run_id, "age_s": round(self.run_age_s or 0.0, 1), "projects": self.projects, "actors": self.actors},
+            else {
+                "run_id": self.run_id,
+                "age_s": round(self.run_age_s or 0.0, 1),
+                "projects": self.projects,
+                "actors": self.actors,
+                "ended": self.ended,
+            },
         }
 
     def print(self) -> None:
@@ -68,7 +76,9 @@ class LakeStatus:
         for stage, code, uri in self.failures:
             console.print(f"  failed     {stage}: {code}: {uri}", markup=False, highlight=False)
         if self.run_id is not None:
-            console.print(f"\nlatest run {self.run_id}, last heard of {self.run_age_s or 0:.0f} s ago", markup=False, highlight=False)
+            state = "" if self.ended is None else ", stopped; the same command goes on" if self.ended["stopped"] else ", finished"
+            told = f"\nlatest run {self.run_id}, last heard of {self.run_age_s or 0:.0f} s ago{state}"
+            console.print(told, markup=False, highlight=False, soft_wrap=True)
             ended = Counter(p["status"] for p in self.projects if p["status"])
             waiting = sum(1 for p in self.projects if p["status"] is None and p["stage"] is None)
             going = [p for p in self.projects if p["status"] is None and p["stage"] is not None]
@@ -100,15 +110,14 @@ def read_status(path: Path) -> LakeStatus:
         failures = [(str(s), str(c), str(u)) for s, c, u in con.execute(UNMENDED).fetchall()]
     finally:
         con.close()
-    run_id, age, projects, actors = _latest(lake)
-    versions = lake.versions()
-    return LakeStatus(path, max((v.version for v in versions), default=0), funnel, rejections, failures, run_id, age, projects, actors)
+    version = max((v.version for v in lake.versions()), default=0)
+    return LakeStatus(path, version, funnel, rejections, failures, *_latest(lake))
 
 
-def _latest(lake: Lake) -> tuple[str | None, float | None, list[dict[str, Any]], dict[str, dict[str, Any]]]:
+def _latest(lake: Lake) -> tuple[str | None, float | None, list[dict[str, Any]], dict[str, dict[str, Any]], dict[str, Any] | None]:
     runs = [p for p in runs_folder(lake.root).glob("run_*") if (p / "run.json").is_file()]
     if not runs:
-        return None, None, [], {}
+        return None, None, [], {}, None
     latest = max(runs, key=lambda p: (p / "run.json").stat().st_mtime_ns)
     keys: dict[str, list[str]] = orjson.loads((latest / "run.json").read_bytes()).get("keys", {})
     doing = {k: {"key": k, "uri": uris[0], "stage": None, "doing": "waiting", "status": None} for k, uris in keys.items()}
@@ -123,4 +132,6 @@ def _latest(lake: Lake) -> tuple[str | None, float | None, list[dict[str, Any]],
         row["stage"] = event.get("stage", row["stage"])
         row["doing"] = event.get("text") or event.get("status") or f"{event.get('stage')} {event['event'].removeprefix('stage_')}"
         row["status"] = event.get("status", row["status"])
-    return latest.name, time.time() - heard, list(doing.values()), actors
+    report = latest / "report.json"
+    ended = orjson.loads(report.read_bytes()) if report.is_file() else None
+    return latest.name, time.time() - heard, list(doing.values()), actors, ended

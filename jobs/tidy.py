@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from jobs import stopping
 from schemas.errors import PipelineError
 from storage.lake import Lake
 
@@ -30,7 +31,8 @@ Merge = Callable[[Path], object]
 
 @contextmanager
 def tidied(location: Path, merge: Merge | None = None, *, every_s: float = EVERY_S, files: int = FILES) -> Iterator[None]:
-    """Look after a lake during the block and once at its end: tables with many small files are merged. Rows and their digests stay.
+    """Look after a lake during the block and, unless the run was ended before it was done, once at its end: tables with
+    many small files are merged. Rows and their digests stay.
 
     Args:
         merge: does the merging, elsewhere; None does it in this process.
@@ -51,6 +53,8 @@ def tidied(location: Path, merge: Merge | None = None, *, every_s: float = EVERY
         over.set()  # a merge may be killed at any moment: nobody waits for it
         raise
     over.set()
+    if stopping.asked():  # the next run merges
+        return
     thread.join()
     tidy(location, merge, files=files)
 

@@ -9,7 +9,7 @@ import typer
 
 from jobs.cli import about, agents, audit, batch, data, dataset, groups, inject, lake, masks, openenv, quality, reward, rft, single, studio
 from jobs.cli import explain as explaining
-from jobs.cli.exits import Exit, explain
+from jobs.cli.exits import explain
 from schemas.errors import PipelineError
 
 app = typer.Typer(
@@ -39,7 +39,7 @@ First steps:
   workprint export sft -o sft       a dataset that TRL loads unchanged
 
 Exit status: 0 all good, 1 our fault (the message says what to do),
-2 wrong usage or configuration, 3 input refused, 4 partial.
+2 wrong usage or configuration, 3 input refused, 4 partial, 130 stopped.
 """,
 )
 
@@ -109,6 +109,3 @@ def main() -> None:
     except PipelineError as error:
         code = explain(error, as_json="--json" in sys.argv)
         sys.exit(code)
-    except KeyboardInterrupt:
-        typer.echo("stopped; what was finished is kept, run the same command again to continue", err=True)
-        sys.exit(Exit.STOPPED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +36,10 @@ def run(
     Work that the lake already holds is not done again; a changed setting redoes only what it affects. A run that was stopped goes on
     where it was. Bad inputs are recorded with a reason and the rest goes on.
 
+    The first ctrl-C (or SIGTERM, which schedulers send) ends a run in order: no further project is started, those under way are given 25
+    seconds (run.stop_s) to end the stage they are in, the report is written, and the exit status is 130. The second one ends it at once.
+    Either way the same command goes on later: what was committed, and every call of a replay, is kept.
+
     Examples:
 
       workprint run talk.mp4 --lake lake
@@ -42,16 +48,18 @@ def run(
 
       workprint run configs/local.yaml --lake lake
 
-    Exit status: 0 every source became a delivered project, 3 every source was refused, 4 some were.
+    Exit status: 0 every source became a delivered project, 1 every source failed, 3 every source was refused, 4 some did not go through,
+    130 the run was stopped before every source had its turn.
     """
     from jobs.batch import run_batch
 
-    report = run_batch(sources, lake, config, engine, quiet=quiet or as_json)
+    with told_when_stopped():
+        report = run_batch(sources, lake, config, engine, quiet=quiet or as_json)
     if as_json:
         print_json(report.as_json())
     else:
         report.print()
-    raise typer.Exit(_exit_of(report.counts()))
+    raise typer.Exit(exit_of(report.counts()))
 
 
 def demo(lake: LakeOption = DEFAULT_LAKE, config: ConfigOption = None, as_json: JsonOption = False) -> None:
@@ -66,15 +74,29 @@ def demo(lake: LakeOption = DEFAULT_LAKE, config: ConfigOption = None, as_json: 
     from jobs.demo import DEMO_ATTRIBUTION, run_demo
 
     typer.echo(f"The film: {DEMO_ATTRIBUTION}", err=True)
-    report = run_demo(lake, config, quiet=as_json)
+    with told_when_stopped():
+        report = run_demo(lake, config, quiet=as_json)
     if as_json:
         print_json(report.as_json())
     else:
         report.print()
-    raise typer.Exit(_exit_of(report.counts()))
+    raise typer.Exit(exit_of(report.counts()))
 
 
-def _exit_of(counts: dict[str, int]) -> Exit:
+@contextmanager
+def told_when_stopped() -> Iterator[None]:
+    """Say what is left of a run that was ended at once."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("stopped; what was finished is kept, run the same command again to continue", err=True)
+        raise typer.Exit(Exit.STOPPED) from None
+
+
+def exit_of(counts: dict[str, int]) -> Exit:
+    """Exit status of a run whose sources became this."""
+    if counts.get("stopped", 0):
+        return Exit.STOPPED
     total = sum(counts.values())
     if counts.get("delivered", 0) == total and total:
         return Exit.OK

@@ -73,6 +73,8 @@ class LightChain(Chain):
 
 def _go_wrong(fault: str, root: Path, number: int, config: WorkprintConfig) -> None:
     match fault:
+        case _ if fault.startswith("sleep"):
+            time.sleep(float(fault.removeprefix("sleep")))
         case "reads":  # not wrong in itself: it asks an engine that may be in an actor
             if (reader := held.reader()) is not None:
                 reader.read(np.full((90, 320, 3), 255, np.uint8))

@@ -205,44 +205,6 @@ def test_a_stage_over_its_time_is_told_so_in_the_laptop_mode_too(tmp_path: Path)
     assert [(r.status, r.code) for r in results] == [("delivered", None), ("failed", "stage_timeout"), ("delivered", None)]
 
 
-@pytest.mark.parametrize("engine", ["local", "ray"])
-def test_ctrl_c_ends_a_run_and_the_same_command_continues_it(tmp_path: Path, engine: str) -> None:
-    root = tmp_path / "lake"
-    command = [sys.executable, "-m", "tests.fault.light", str(root), "400", engine]
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a background shell has it ignored
-    ) as run:
-        began = time.monotonic()
-        while len(effects(root)) < 6 and time.monotonic() - began < 120:
-            time.sleep(0.02)
-        os.killpg(run.pid, signal.SIGINT)
-        asked = time.monotonic()
-        run.wait(60)
-        took = time.monotonic() - asked
-    assert run.returncode != 0
-    assert took < 20
-    time.sleep(0.5)
-    assert [p for p in Path("/proc").iterdir() if p.name.isdigit() and _session_of(p) == run.pid] == []
-    before = len(effects(root))
-    assert 6 <= before < 3 * 400
-    assert_sound_light(Lake(root))
-    results = run_light(root, light_groups(range(8)), config_of())
-    assert {r.status for r in results} == {"delivered"}
-
-
-def _session_of(process: Path) -> int:
-    try:
-        return int((process / "stat").read_text().rpartition(")")[2].split()[3])
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
 @pytest.mark.parametrize("kills", sizes(4, 200))
 def test_a_cold_command_killed_again_and_again_ends_as_if_it_never_was(tmp_path: Path, kills: int, seed: int, tally: Tally) -> None:
     """The command itself, on sources that are refused: the sandbox, the chain, the ledger and the layout, from a cold start each time."""
