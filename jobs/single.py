@@ -11,7 +11,9 @@ from typing import Any
 
 import orjson
 import typer
+from pydantic import ValidationError
 
+from inversion.consistency import check_storyboard
 from inversion.interchange import public_json
 from jobs.config import load_config
 from jobs.layout import write_delivery, write_storyboard
@@ -26,6 +28,8 @@ from schemas.storyboard import Storyboard
 from schemas.trajectory import Outcome, Trajectory
 from storage.artifacts import ArtifactStore
 
+_LARGEST = 512 * 1024 * 1024
+"""Bytes of a storyboard file."""
 STORE = "store"
 """Name of the artifact folder inside an output folder."""
 
@@ -141,12 +145,18 @@ def read_storyboard(storyboard: Path, source: Path | None) -> tuple[Storyboard, 
         source: the video, if it is not where the storyboard says.
 
     Raises:
-        ConfigInvalid: the file is no storyboard, or the source video is missing or is another one.
+        ConfigInvalid: the file is no storyboard, or one that contradicts itself; or the source video is missing or is another one.
     """
+    if not storyboard.is_file() or storyboard.stat().st_size > _LARGEST:
+        raise ConfigInvalid(
+            "not_a_storyboard", f"{storyboard} is no regular file of at most {_LARGEST} bytes", "write one with 'workprint invert'"
+        )
     try:
         board = Storyboard.model_validate_json(storyboard.read_bytes())
-    except ValueError as e:
-        raise ConfigInvalid("not_a_storyboard", f"{storyboard} is no storyboard: {e}", "write one with 'workprint invert'") from e
+    except ValidationError as e:
+        said = "; ".join(f"{'.'.join(map(str, x['loc'])) or 'JSON'}: {x['msg']}" for x in e.errors(include_input=False)[:3])
+        raise ConfigInvalid("not_a_storyboard", f"{storyboard} is no storyboard: {said[:600]}", "write one with 'workprint invert'") from e
+    check_storyboard(board)
     path = source or Path(board.source.uri)
     sha, _ = digest_file(path)
     if sha != board.media.sha256:

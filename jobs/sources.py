@@ -10,6 +10,7 @@ import csv
 import glob
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,15 +115,17 @@ def group(located: Iterable[Located]) -> list[SourceGroup]:
 
 
 def digest_file(path: Path) -> tuple[str | None, int | None]:
-    """sha256 and length of a file; (None, None) if it cannot be read."""
+    """sha256 and length of a regular file; (None, None) if it is none or cannot be read. A pipe or a device is never waited for."""
     h = hashlib.sha256()
     size = 0
     try:
-        with path.open("rb") as f:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as f:
+            if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
+                return None, None
             while block := f.read(1 << 20):
                 h.update(block)
                 size += len(block)
-    except OSError:
+    except (OSError, ValueError):
         return None, None
     return h.hexdigest(), size
 

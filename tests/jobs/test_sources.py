@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.sources import group, locate, project_id_of
+from jobs.sources import digest_file, group, locate, project_id_of
 from schemas.errors import ConfigInvalid
 from schemas.stage import RejectCode
 
@@ -150,3 +150,9 @@ def test_name_that_is_no_utf8_is_shown_and_opened(tmp_path: Path) -> None:
     (one,) = locate([str(tmp_path)])
     assert one.item.uri.endswith("caf\\xe9.mp4")
     assert one.path.read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "fifo", "a\0b", "."])
+def test_what_is_no_regular_file_is_never_read(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    assert digest_file(tmp_path / name) == (None, None)
