@@ -59,6 +59,9 @@ def _picture(board: Storyboard) -> Iterator[str]:
         for name in ("coded_width", "coded_height", "display_width", "display_height"):
             if getattr(video, name) > 32_768:
                 yield f"media.video.{name} {getattr(video, name)} is above 32768"
+    for k, shot in enumerate(board.shots):
+        if any(re.fullmatch(r"[0-9a-f]{64}", f.sha256) is None for f in shot.evidence.key_frames):
+            yield f"shots.{k}.evidence.key_frames are not all named by their sha256"
     for kind, stream in (("video", video), ("audio", audio)):
         if stream is not None and stream.index < 0:
             yield f"media.{kind}.index is {stream.index}"

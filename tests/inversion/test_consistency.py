@@ -43,6 +43,7 @@ def test_what_inversion_builds_hangs_together() -> None:
         ("media.video.rotation", 45, "rotation 45 is none of"),
         ("media.video.display_width", 10**9, "display_width 1000000000 is above 32768"),
         ("media.audio.index", -1, "media.audio.index is -1"),
+        ("shots.0.evidence.key_frames.0.sha256", "../../etc/passwd", "shots.0.evidence.key_frames are not all named by their sha256"),
         ("title", "A" * 1_000_000, "title has 1000000 characters"),
         ("shots.0.visual_query", "A" * 20_001, "shots.0.visual_query has 20001 characters"),
         ("shots", [], "there are 0 shots"),
