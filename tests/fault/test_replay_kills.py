@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -35,10 +36,8 @@ class Killable:
         self.bytes, self.operations = play(self.film, self.place("whole"), POLICY)
 
     def place(self, name: str) -> Path:
-        """A new folder for one run."""
-        folder = self.root / name
-        folder.mkdir()
-        return folder
+        """A new folder for one run; two tests may kill at the same point."""
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.root))
 
     def child(self, place: Path, *point: int) -> subprocess.Popen[bytes]:
         """Another process that runs, or goes on with, the replay of a folder; returns once it has begun."""

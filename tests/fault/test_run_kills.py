@@ -205,6 +205,7 @@ def test_a_stage_over_its_time_is_told_so_in_the_laptop_mode_too(tmp_path: Path)
     assert [(r.status, r.code) for r in results] == [("delivered", None), ("failed", "stage_timeout"), ("delivered", None)]
 
 
+@pytest.mark.timeout(5400)
 @pytest.mark.parametrize("kills", sizes(4, 200))
 def test_a_cold_command_killed_again_and_again_ends_as_if_it_never_was(tmp_path: Path, kills: int, seed: int, tally: Tally) -> None:
     """The command itself, on sources that are refused: the sandbox, the chain, the ledger and the layout, from a cold start each time."""
