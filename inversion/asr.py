@@ -6,6 +6,7 @@ the business of inversion.listen. No recogniser samples at random: a second, slo
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import threading
 from collections import OrderedDict
@@ -27,6 +28,12 @@ from schemas.time import US
 
 ASSETS = ("whisper-base", "whisper-tiny-en")
 """Model names that come from package registries (media.assets)."""
+
+SIZES = (
+    "large-v3", "large-v3-turbo", "large-v2", "medium", "small", "base", "tiny", "turbo", "large", "large-v1", "medium.en", "small.en",
+    "base.en", "tiny.en", "distil-large-v2", "distil-large-v3", "distil-large-v3.5", "distil-medium.en", "distil-small.en",
+)  # fmt: skip
+"""Names that faster-whisper and WhisperX themselves turn into repositories of a hub."""
 
 BOUNDARY_BIAS_US = {"whisper-base": -70_000, "whisper-tiny-en": 70_000}
 """How much too early (negative) or too late a model's attention dates word borders: mean distance from forced alignment over four
@@ -214,6 +221,45 @@ def model_path(model: str) -> Path | str:
     return asset(model)
 
 
+def check(config: AsrConfig) -> None:
+    """Refuse a configuration that names no recogniser at all, without opening one.
+
+    Raises:
+        ConfigInvalid: an endpoint without URL, or a model that is no asset, no folder, no name that the engine knows and no hub repository.
+    """
+    if config.engine == "endpoint":
+        if config.endpoint_url is None:
+            raise ConfigInvalid(
+                "endpoint_url_missing", "asr.engine is 'endpoint' and asr.endpoint_url is not set", "set inversion.asr.endpoint_url"
+            )
+        return
+    if config.model in ASSETS or config.model in SIZES or "/" in config.model or Path(config.model).is_dir():
+        return
+    raise ConfigInvalid(
+        "asr_model_unknown",
+        f"inversion.asr.model is {config.model!r}, which is no model that comes with workprint, no Whisper size and no folder",
+        f"set it to {' or '.join(ASSETS)}, a CTranslate2 model's folder, a size ({', '.join(SIZES[:4])} ...), or OWNER/NAME of the hub",
+    )
+
+
+def check_installed(config: AsrConfig) -> None:
+    """Refuse a recogniser of which a part is known not to be on this machine, without opening it. (A model on a hub may still be fetched.)
+
+    Raises:
+        EngineMissing: the engine or its model is not installed.
+    """
+    if config.engine == "endpoint":
+        return
+    package = {"faster_whisper": "faster_whisper", "whisperx": "whisperx"}[config.engine]
+    if importlib.util.find_spec(package) is None:
+        brings = "pip install faster-whisper" if package == "faster_whisper" else "pip install 'workprint[whisperx]'"
+        raise EngineMissing(f"{package}_missing", f"inversion.asr.engine {config.engine!r} is not installed", brings)
+    found = Path(model_path(config.model))
+    is_folder = config.model.startswith(("/", ".")) or config.model.count("/") > 1
+    if is_folder and not found.is_dir():
+        raise EngineMissing("asr_model_missing", f"no Whisper model at {config.model!r}: no such folder", "set inversion.asr.model")
+
+
 def recogniser(config: AsrConfig) -> Recogniser:
     """The configured recogniser; models are loaded once a process.
 
@@ -224,10 +270,7 @@ def recogniser(config: AsrConfig) -> Recogniser:
     if config.engine == "endpoint":
         from inversion.endpoint import EndpointRecogniser
 
-        if config.endpoint_url is None:
-            raise ConfigInvalid(
-                "endpoint_url_missing", "asr.engine is 'endpoint' and asr.endpoint_url is not set", "set inversion.asr.endpoint_url"
-            )
+        check(config)  # it has an address
         return EndpointRecogniser(config)
     if config.engine == "whisperx":
         from inversion.whisperx import WhisperXRecogniser

@@ -13,7 +13,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from jobs import stopping
+from jobs import preflight, stopping
 from jobs.chain import ProjectResult, process
 from jobs.config import WorkprintConfig, load_config
 from jobs.kinship import settle
@@ -143,6 +143,7 @@ def run_batch(names: list[str], lake: Path, config_name: str | None, engine: str
 
     Raises:
         ConfigInvalid: bad configuration or manifest, or nothing to run.
+        EngineMissing: something that the configuration names is not installed. Told before any work.
         StorageFault: the lake cannot be opened or written.
     """
     config, names = _settings(names, config_name)
@@ -166,6 +167,7 @@ def run_groups(groups: list[SourceGroup], lake: Path, config: WorkprintConfig, *
     """
     if not groups:
         raise ConfigInvalid("no_sources", "the sources hold no video file", "name a file, a folder with videos, a glob or a manifest")
+    preflight.check(config)
     started = time.monotonic()
     opened = Lake(lake)
     run_id = derive_id("run", [time.time_ns(), os.getpid()])
@@ -224,7 +226,14 @@ def figures(lake: Lake, project_ids: list[str]) -> dict[str, int]:
 
 
 def _settings(names: list[str], config_name: str | None) -> tuple[WorkprintConfig, list[str]]:
-    if len(names) == 1 and Path(names[0]).suffix in (".yaml", ".yml"):
+    named = [name for name in names if Path(name).suffix.lower() in (".yaml", ".yml")]
+    if named and len(names) > 1:
+        raise ConfigInvalid(
+            "config_among_sources",
+            f"{named[0]} is a configuration file and stands among {len(names) - 1} other sources",
+            "give it with --config, or alone: then it names its sources itself",
+        )
+    if named:
         if config_name is not None:
             raise ConfigInvalid("two_configs", "a configuration file was given both as source and with --config", "give one of them")
         config = load_config(names[0])

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from inversion.config import InversionConfig
+from jobs.config_file import read_settings
 from materialize.config import GroupConfig, MaterializeConfig, RewardConfig
 from media.assets import ASSETS
 from media.gate import ServiceLimits
@@ -169,30 +169,35 @@ def load_config(name: str | None) -> WorkprintConfig:
         name: path of a YAML file, or the stem of a built-in one; None is ``local``.
 
     Raises:
-        ConfigInvalid: no such file, no YAML, an unknown key, or a value that is not allowed. Says which key.
+        ConfigInvalid: no such file, no YAML, an unknown or repeated key, or a value that is not allowed. Says which key, on which line.
     """
     path = _find(name or "local")
+    settings = read_settings(path)
     try:
-        data: Any = yaml.safe_load(path.read_text("utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
-        raise ConfigInvalid("config_unreadable", f"{path} cannot be read as YAML: {e}", "see configs/local.yaml for an example") from e
-    if not isinstance(data, dict):
-        raise ConfigInvalid(
-            "config_shape", f"{path} must hold a mapping, got {type(data).__name__}", "see configs/local.yaml for an example"
-        )
-    try:
-        return WorkprintConfig.model_validate(data)
+        return WorkprintConfig.model_validate(settings.data)
     except ValidationError as e:
-        first = e.errors()[0]
-        where = ".".join(str(p) for p in first["loc"])
-        raise ConfigInvalid("config_value", f"{path}: '{where}': {first['msg']}", "see docs/config.md for keys and allowed values") from e
+        first, *more = e.errors()
+        place = tuple(str(p) for p in first["loc"])
+        line = settings.line_of(place)
+        at = str(path) if line is None else f"{path}, line {line}"
+        others = f" (and {len(more)} more)" if more else ""
+        raise ConfigInvalid(
+            "config_value", f"{at}: '{'.'.join(place)}': {first['msg']}{others}", "see docs/config.md for keys and allowed values"
+        ) from e
 
 
 def _find(name: str) -> Path:
     path = Path(name)
-    if path.is_file():
-        return path
-    if path.suffix in (".yaml", ".yml"):
+    try:
+        there = path.exists()
+        if path.is_file():
+            return path
+    except (OSError, ValueError):  # a name that no file can have
+        there = False
+    if there and name not in BUILTIN:
+        what = "a folder" if path.is_dir() else "no regular file"
+        raise ConfigInvalid("config_missing", f"{name} is {what}", f"name a YAML file, or one of {', '.join(BUILTIN)}")
+    if path.suffix.lower() in (".yaml", ".yml"):
         raise ConfigInvalid("config_missing", f"there is no configuration file {name}", f"name a file, or one of {', '.join(BUILTIN)}")
     here = Path(__file__).resolve().parent
     for folder in (here / "configs", here.parent / "configs"):
