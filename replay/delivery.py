@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import tempfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from media.command import Sandbox
 from media.ffmpeg import input_options, run_ffmpeg
 from media.measure import AudioMeasure, VideoMeasure, check_audio, check_video
 from media.probe import probe
-from replay.manifest import ATTRIBUTION, CAPTIONS, MANIFEST, VIDEO, Manifest
+from replay.manifest import ATTRIBUTION, CAPTIONS, MANIFEST, VIDEO, FileEntry, Manifest
 from schemas.canonical import Frozen, Sha256
 from schemas.errors import MediaRejected, ToolFailed
 from schemas.media import MediaInfo
@@ -94,9 +95,8 @@ def look(path: Path, sandbox: Sandbox) -> Seen:
         MediaRejected: it is no film that decodes.
         ToolFailed, LimitExceeded, SandboxUnavailable: it could not be looked at.
     """
-    digest, size = _digest(path)
-    info = probe(path, sandbox)
-    return Seen(digest, size, info, check_video(path, sandbox), check_audio(path, sandbox), _streams(path, info, sandbox))
+    digest, info = _digest(path), probe(path, sandbox)
+    return Seen(digest, path.stat().st_size, info, check_video(path, sandbox), check_audio(path, sandbox), _streams(path, info, sandbox))
 
 
 def _streams(path: Path, info: MediaInfo, sandbox: Sandbox) -> tuple[Sha256, Sha256]:
@@ -133,10 +133,12 @@ def verify_delivery(folder: Path, sandbox: Sandbox) -> DeliveryReport:
     manifest = _manifest(folder / MANIFEST)
     if isinstance(manifest, Problem):
         return DeliveryReport(problems=(manifest,), measured={})
-    digest, size = _digest(folder / VIDEO)
-    if (digest, size) != (manifest.video.sha256, manifest.video.size_bytes):
+    size = (folder / VIDEO).stat().st_size
+    digest = _digest(folder / VIDEO) if size == manifest.video.size_bytes else None
+    if digest != manifest.video.sha256:
+        seen_as = f"{size} bytes" if digest is None else f"{digest[:12]}, {size} bytes"
         return DeliveryReport(
-            problems=(Problem(code="wrong_bytes", message=f"{VIDEO} is not the file the manifest names ({digest[:12]}, {size} bytes)"),),
+            problems=(Problem(code="wrong_bytes", message=f"{VIDEO} is not the file the manifest names ({seen_as})"),),
             measured={"sha256": digest, "size_bytes": size},
         )
     try:
@@ -229,7 +231,7 @@ def _consistent(manifest: Manifest) -> list[Problem]:
 
     rate = manifest.picture.frame_rate
     names = [shot.shot_id for shot in manifest.shots]
-    twice = sorted({n for n in names if names.count(n) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         wrong("shot_twice", f"{', '.join(twice[:3])} stand in the film more than once")
     at = 0
@@ -262,7 +264,7 @@ def _captions(folder: Path, manifest: Manifest) -> list[Problem]:
     wrong = _not_a_file(path)
     if wrong:
         return [Problem(code="wrong_captions", message=f"{CAPTIONS} {wrong}")]
-    if _digest(path)[0] != manifest.captions.sha256:
+    if not _is(path, manifest.captions):
         return [Problem(code="wrong_captions", message=f"{CAPTIONS} is not the file the manifest names")]
     return []
 
@@ -274,7 +276,7 @@ def _attribution(folder: Path, manifest: Manifest) -> list[Problem]:
         asking = sorted({c.licence for c in manifest.credits if asks_for_names(c.licence)})
         return [Problem(code="no_attribution", message=f"{ATTRIBUTION} is not there; {', '.join(asking)} ask for it")] if asking else []
     wrong = _not_a_file(path)
-    if wrong is None and _digest(path)[0] != manifest.attribution.sha256:
+    if wrong is None and not _is(path, manifest.attribution):
         wrong = "is not the file the manifest names"
     return [Problem(code="wrong_attribution", message=f"{ATTRIBUTION} {wrong}")] if wrong else []
 
@@ -306,11 +308,11 @@ def _not_a_file(path: Path) -> str | None:
     return "is empty" if info.st_size == 0 else None
 
 
-def _digest(path: Path) -> tuple[Sha256, int]:
-    digest = hashlib.sha256()
+def _is(path: Path, entry: FileEntry) -> bool:
+    """The file has the entry's bytes. One of another length is not read: it may be of any length."""
+    return path.stat().st_size == entry.size_bytes and _digest(path) == entry.sha256
+
+
+def _digest(path: Path) -> Sha256:
     with path.open("rb") as file:
-        size = 0
-        while block := file.read(1 << 20):
-            digest.update(block)
-            size += len(block)
-    return digest.hexdigest(), size
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,22 +5,28 @@ Owns the names and the form only; making one is the work of ``stitch_video``, ch
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from schemas.canonical import Frozen, Sha256
+from schemas.canonical import Frozen
 from schemas.time import Rate
 
-VIDEO, MANIFEST, CAPTIONS, ATTRIBUTION = "video.mp4", "manifest.json", "captions.srt", "ATTRIBUTION.txt"
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Name = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f/\\]{1,200}$")]
+"""Of a shot, a clip, a template: no path and no control characters."""
+VIDEO: Final = "video.mp4"
+MANIFEST: Final = "manifest.json"
+CAPTIONS: Final = "captions.srt"
+ATTRIBUTION: Final = "ATTRIBUTION.txt"
 
 
 class FileEntry(Frozen):
     """A file of the delivery."""
 
-    file: str
+    file: Literal["video.mp4", "captions.srt", "ATTRIBUTION.txt"]
     sha256: Sha256
-    size_bytes: int
+    size_bytes: int = Field(ge=0)
 
 
 class PictureEntry(Frozen):
@@ -63,14 +69,14 @@ class SpokenEntry(Frozen):
 class ShotEntry(Frozen):
     """A shot of the film and what it was made from."""
 
-    shot_id: str
+    shot_id: Name
     start_frame: int
     frames: int
     render_sha256: Sha256
-    clip_id: str
+    clip_id: Name
     clip_sha256: Sha256
     narration: SpokenEntry | None
-    graphic: str | None = Field(description="name of the template; None for a shot without a graphic")
+    graphic: Name | None = Field(description="name of the template; None for a shot without a graphic")
     graphic_sha256: Sha256 | None
 
 
@@ -87,7 +93,7 @@ class Manifest(Frozen):
     """Everything a receiver needs to know of a delivered film."""
 
     schema_version: Literal["delivery.2"] = "delivery.2"
-    project_id: str
+    project_id: Name
     title: str
     language: str
     video: FileEntry
@@ -95,8 +101,8 @@ class Manifest(Frozen):
     attribution: FileEntry = Field(description="who must be named for what is in the film, as a text for people")
     picture: PictureEntry
     sound: SoundEntry
-    script_characters: int
-    spoken_characters: int = Field(description="characters of the script that shots with narration carry; white space does not count")
+    script_characters: int = Field(ge=0)
+    spoken_characters: int = Field(ge=0, description="characters of the script that shots with narration carry; white space does not count")
     coverage: float = Field(ge=0, le=1)
     feasible_us: tuple[int, int]
     shots: tuple[ShotEntry, ...]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -153,6 +154,11 @@ def test_speaking_again_gives_the_same_bytes_from_the_store(film: ProductionStat
     monkeypatch.setattr(type(studio.engines.speech), "speak", lambda *_a: pytest.fail("the engine was asked again"))
     again, _ = studio.run(SPEAK, film, {"shots": "all"})
     assert again.shots == film.shots
+
+
+def test_words_that_the_voice_can_only_approximate_are_told(studio: Studio) -> None:
+    _, product = studio.run(SPEAK, studio.planned([("We say Привет.", "x", 1000), ("Plain.", "y", 1000)]), {"shots": "all"})
+    assert product.results["approximated"] == [{"shot": "s001", "words": ["Привет"]}]
 
 
 def test_another_speed_is_another_track(film: ProductionState, studio: Studio) -> None:
@@ -452,6 +458,11 @@ def _edit(folder: Path, **changes: Any) -> None:
         (lambda f: (f / MANIFEST).write_text("{}"), "bad_manifest"),
         (lambda f: (f / MANIFEST).write_text("not json"), "bad_manifest"),
         (lambda f: (f / CAPTIONS).write_text("1\n"), "wrong_captions"),
+        (lambda f: os.truncate(f / VIDEO, 1 << 40), "wrong_bytes"),
+        (lambda f: os.truncate(f / CAPTIONS, 1 << 40), "wrong_captions"),
+        (lambda f: _edit(f, shots__0__shot_id="../../x"), "bad_manifest"),
+        (lambda f: _edit(f, shots__0__clip_sha256="../../x"), "bad_manifest"),
+        (lambda f: _edit(f, captions__file="/etc/passwd"), "bad_manifest"),
         (lambda f: (f / ATTRIBUTION).write_text("Everything is mine.\n"), "wrong_attribution"),
     ],
 )
