@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import orjson
 from schemas.errors import ConfigInvalid
 
 MOST_BYTES = 256 * 1024 * 1024
+MOST_STEPS = 200_000
+"""Steps that are read, those of a sub-agent as often as it is named: a few names can stand for more steps than there is time."""
 _DEEPEST = 8
 """Sub-agents of sub-agents that are followed."""
 
@@ -45,20 +48,22 @@ def read_calls(path: Path) -> tuple[str, list[RecordedCall]]:
         raise _not_atif(path, "'schema_version' does not start with ATIF")
     agent = root.get("agent")
     name = str(agent.get("name", "unknown")) if isinstance(agent, dict) else "unknown"
-    return name[:80], list(_calls(root, path, 0))
+    return name[:80], list(_calls(root, path, 0, count()))
 
 
-def _calls(root: dict[str, Any], path: Path, depth: int) -> Iterator[RecordedCall]:
+def _calls(root: dict[str, Any], path: Path, depth: int, read: Iterator[int]) -> Iterator[RecordedCall]:
     steps = root.get("steps")
     if not isinstance(steps, list):
         raise _not_atif(path, "'steps' is no list")
-    inner = {str(t.get("trajectory_id")): t for t in root.get("subagent_trajectories") or () if isinstance(t, dict)}
+    inner = {str(t.get("trajectory_id")): t for t in _list(root, "subagent_trajectories", path, "") if isinstance(t, dict)}
     for place, step in enumerate(steps):
+        if next(read) >= MOST_STEPS:
+            raise _not_atif(path, f"it holds more than {MOST_STEPS} steps, those of sub-agents counted as often as they are named")
         if not isinstance(step, dict):
             raise _not_atif(path, f"'steps[{place}]' is no object")
         if step.get("is_copied_context") is True:
             continue
-        for at, call in enumerate(step.get("tool_calls") or ()):
+        for at, call in enumerate(_list(step, "tool_calls", path, f"steps[{place}].")):
             name = call.get("function_name") if isinstance(call, dict) else None
             if not isinstance(name, str) or not name:
                 raise _not_atif(path, f"'steps[{place}].tool_calls[{at}].function_name' is no name")
@@ -66,7 +71,15 @@ def _calls(root: dict[str, Any], path: Path, depth: int) -> Iterator[RecordedCal
         if depth < _DEEPEST:
             for named in _named(step):
                 if named in inner:
-                    yield from _calls(inner[named], path, depth + 1)
+                    yield from _calls(inner[named], path, depth + 1, read)
+
+
+def _list(owner: dict[str, Any], member: str, path: Path, where: str) -> list[Any]:
+    """A member that may be left out or null."""
+    value = owner.get(member)
+    if value is not None and not isinstance(value, list):
+        raise _not_atif(path, f"'{where}{member}' is no list")
+    return value or []
 
 
 def _arguments(value: Any) -> dict[str, Any]:

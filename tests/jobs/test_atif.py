@@ -86,8 +86,21 @@ def test_a_sub_agent_that_names_itself_does_not_go_on_for_ever(tmp_path: Path) -
         (atif() | {"steps": [1]}, r"'steps\[0\]' is no object"),
         (atif({"tool_calls": [{"function_name": 7}]}), r"'steps\[0\]\.tool_calls\[0\]\.function_name'"),
         (atif({"tool_calls": ["x"]}), r"function_name"),
+        (atif({"tool_calls": 5}), r"'steps\[0\]\.tool_calls' is no list"),
+        (atif({"tool_calls": True}), r"'steps\[0\]\.tool_calls' is no list"),
+        (atif({}, subagent_trajectories=5), "'subagent_trajectories' is no list"),
     ],
 )
 def test_what_is_no_recording_is_refused_with_the_reason(tmp_path: Path, value: Any, why: str) -> None:
     with pytest.raises(ConfigInvalid, match=why):
         read_calls(written(tmp_path, value))
+
+
+def test_names_of_sub_agents_do_not_multiply_without_end(tmp_path: Path) -> None:
+    many = {"step_id": 1, "observation": {"results": [{"subagent_trajectory_ref": [{"trajectory_id": "t"}] * 60}]}}
+
+    def nested(depth: int) -> dict[str, Any]:
+        return {"trajectory_id": "t", "steps": [many], "subagent_trajectories": [nested(depth - 1)] if depth else []}
+
+    with pytest.raises(ConfigInvalid, match="more than 200000 steps"):
+        read_calls(written(tmp_path, atif(many, subagent_trajectories=[nested(8)])))
