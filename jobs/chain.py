@@ -39,6 +39,9 @@ from storage.lake import Lake, StageCommit
 
 _KIND = {"invert": ArtifactKind.STORYBOARD, "replay": ArtifactKind.TRAJECTORY}
 
+SIDE_BYTES = 64_000_000
+"""Larger subtitles and scripts are refused unread by every configuration."""
+
 _AFTER = {"invert": ("replay", "materialize"), "replay": ("materialize",)}
 """Stages whose rows go when an earlier stage now refuses its source."""
 
@@ -369,8 +372,11 @@ def _side_digest(path: str | None) -> str | None:
     if path is None:
         return None
     try:
-        return digest_of(Path(path).read_bytes().hex())
-    except OSError:
+        if not Path(path).is_file():  # a pipe would be waited for
+            return "unreadable"
+        size = Path(path).stat().st_size
+        return digest_of(Path(path).read_bytes().hex()) if size <= SIDE_BYTES else f"{size} bytes"
+    except (OSError, ValueError):
         return "unreadable"
 
 

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 
 from jobs import stopping
-from jobs.progress import EventReader, actors_line
+from jobs.progress import EventReader, actors_line, printable
 
 _MARK = {"delivered": "green", "incomplete": "yellow", "rejected": "yellow", "failed": "red", "stopped": "yellow"}
 
@@ -99,11 +99,11 @@ class LiveView:
             self._live.update(self._table())
 
     def _line(self, key: str, row: dict[str, Any], kind: str) -> None:
-        text = row["status"] if kind == "finished" else f"{row['stage']}: {row['text']}"
+        text = row["status"] if kind == "finished" else f"{row['stage']}: {printable(row['text'])}"
         print(f"[{time.monotonic() - self._start:6.1f} s] {self._name(key)}  {text}", file=sys.stderr, flush=True)
 
     def _name(self, key: str) -> str:
-        return self._names.get(key, key)[-48:]
+        return printable(self._names.get(key, key))[-48:]
 
     def _table(self) -> Table:
         table = Table(box=None, pad_edge=False)
@@ -111,7 +111,7 @@ class LiveView:
             table.add_column(name, overflow="ellipsis", no_wrap=True)
         for key, row in sorted(self._rows.items(), key=lambda r: bool(r[1]["status"]))[:SHOWN]:  # what is being worked on comes first
             status = row["status"]
-            shown = f"[{_MARK[status]}]{status}[/]" if status else row["text"].replace("[", "\\[")
+            shown = f"[{_MARK[status]}]{status}[/]" if status else printable(row["text"]).replace("[", "\\[")
             table.add_row(self._name(key).replace("[", "\\["), row["stage"], shown)
         lines = [f"{self._finished} of {len(self._names)} finished, {time.monotonic() - self._start:.0f} s"]
         table.caption = "\n".join([*lines, *(actors_line(part, figures) for part, figures in self._actors.items())])

@@ -19,6 +19,11 @@ import orjson
 Note = Callable[[str], None]
 
 
+def printable(text: str) -> str:
+    """Text on one line that does nothing to a terminal: names of files may hold line breaks and control sequences."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def runs_folder(lake: Path) -> Path:
     """Folder of all runs of a lake."""
     return lake / "runs"

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pyarrow.parquet as pq
@@ -82,7 +83,11 @@ def locate(names: Iterable[str]) -> list[Located]:
     out: list[Located] = []
     for name in names:
         path = Path(name)
-        if path.is_dir():
+        if not name:  # not the folder that one happens to be in
+            out.append(_missing(SourceItem(uri=name), path, "no file can have this name"))
+        elif not _can_be(path):
+            out.append(_one(SourceItem(uri=shown_name(name)), path, None))
+        elif path.is_dir():
             out.extend(_folder(path))
         elif path.suffix.lower() in MANIFEST_SUFFIXES and path.is_file():
             out.extend(_manifest(path))
@@ -94,6 +99,17 @@ def locate(names: Iterable[str]) -> list[Located]:
         else:
             out.append(_one(SourceItem(uri=shown_name(name)), path, None))
     return out
+
+
+def _can_be(path: Path) -> bool:
+    """Whether the system takes the name at all: one that is too long, or holds U+0000, raises where others are merely not there."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def group(located: Iterable[Located]) -> list[SourceGroup]:
@@ -135,15 +151,25 @@ def _folder(root: Path) -> Iterator[Located]:
     if manifest is not None:
         yield from _manifest(manifest)
         return
-    for folder, folders, files in os.walk(root):
+    unlisted: list[OSError] = []
+    for folder, folders, files in os.walk(root, onerror=unlisted.append):
         folders.sort()
+        for link in (Path(folder) / name for name in folders if (Path(folder) / name).is_symlink()):
+            if not link.resolve().is_relative_to(root.resolve()):  # one that leads inside is walked under its own name
+                why = "the link leads to a folder outside the one it lies in; name that folder itself"
+                yield Located(SourceItem(uri=shown_name(link)), link, Rejected(RejectCode.OUTSIDE_ROOT, why))
         for name in sorted(files):
             path = Path(folder) / name
             if path.suffix.lower() in MEDIA_SUFFIXES:
                 yield _one(SourceItem(uri=shown_name(path)), path, root)
+    for error in unlisted:
+        item = SourceItem(uri=shown_name(error.filename))
+        yield Located(item, Path(error.filename), Rejected(RejectCode.UNREADABLE, f"the folder cannot be listed ({error.strerror})"))
 
 
 def _one(item: SourceItem, path: Path, root: Path | None) -> Located:
+    if not _can_be(path):
+        return _missing(item, path, "no file can have this name")
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError) as e:
@@ -162,6 +188,9 @@ def _missing(item: SourceItem, path: Path, why: str) -> Located:
 
 def _manifest(path: Path) -> Iterator[Located]:
     for number, row in enumerate(_rows(path), start=1):
+        if not isinstance(row, dict) or None in row:
+            what = "is no object" if not isinstance(row, dict) else "has more values than there are columns"
+            raise ConfigInvalid("manifest_row", f"row {number} of {path.name} {what}", "see docs/cli.md for manifests")
         row = {k: v for k, v in row.items() if v not in (None, "")}
         uri = row.get("uri")
         if not isinstance(uri, str):
@@ -182,16 +211,17 @@ def _manifest(path: Path) -> Iterator[Located]:
         yield _one(item, target, None)
 
 
-def _rows(path: Path) -> Iterator[dict[str, object]]:
+def _rows(path: Path) -> Iterator[Any]:
     try:
-        if path.suffix == ".csv":
+        kind = path.suffix.lower()
+        if kind == ".csv":
             with path.open(newline="", encoding="utf-8-sig") as f:
                 yield from csv.DictReader(f)
-        elif path.suffix == ".parquet":
+        elif kind == ".parquet":
             yield from pq.read_table(path).to_pylist()
         else:
             for line in path.read_bytes().split(b"\n"):
                 if line.strip():
                     yield orjson.loads(line)
-    except (OSError, ValueError, UnicodeDecodeError) as e:
+    except (OSError, ValueError, csv.Error) as e:
         raise ConfigInvalid("manifest_unreadable", f"{path.name} cannot be read as a manifest: {e}", "use CSV, JSONL or Parquet") from e

@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from jobs.progress import EventReader, actors_line, runs_folder
+from jobs.progress import EventReader, actors_line, printable, runs_folder
 from jobs.questions import open_lake
 from storage.lake import Lake
 
@@ -74,7 +74,7 @@ class LakeStatus:
         for code, count in self.rejections:
             console.print(f"  refused    {code}: {count}", markup=False, highlight=False)
         for stage, code, uri in self.failures:
-            console.print(f"  failed     {stage}: {code}: {uri}", markup=False, highlight=False)
+            console.print(f"  failed     {stage}: {code}: {printable(uri)}", markup=False, highlight=False)
         if self.run_id is not None:
             state = "" if self.ended is None else ", stopped; the same command goes on" if self.ended["stopped"] else ", finished"
             told = f"\nlatest run {self.run_id}, last heard of {self.run_age_s or 0:.0f} s ago{state}"
@@ -88,7 +88,7 @@ class LakeStatus:
                 console.print(f"  {actors_line(part, figures)}", markup=False, highlight=False)
             shown = self.projects if len(self.projects) <= SHOWN else going
             for p in shown[:SHOWN]:
-                console.print(f"  {p['uri'][-60:]:<60} {p['doing']}", markup=False, highlight=False)
+                console.print(f"  {printable(p['uri'])[-60:]:<60} {printable(p['doing'])}", markup=False, highlight=False)
 
 
 def read_status(path: Path) -> LakeStatus:
