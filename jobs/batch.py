@@ -130,12 +130,8 @@ class BatchReport:
                     console.print(f"  {label:<11}{path}", markup=False, highlight=False, soft_wrap=True)
                 if folder.attribution:
                     console.print(f"  source     {folder.attribution}", markup=False, highlight=False, soft_wrap=True)
-        console.print(
-            f"\n  lake       {self.lake}    {'stopped after' if self.stopped else 'finished in'} {self.wall_s:.0f} s",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        ending = f"stopped after {self.wall_s:.0f} s; the same command goes on" if self.stopped else f"finished in {self.wall_s:.0f} s"
+        console.print(f"\n  lake       {self.lake}    {ending}", markup=False, highlight=False, soft_wrap=True)
 
 
 def run_batch(names: list[str], lake: Path, config_name: str | None, engine: str | None, *, quiet: bool) -> BatchReport:

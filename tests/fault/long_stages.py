@@ -16,13 +16,14 @@ from tests.fault.light import config_of, light_groups, light_work
 
 
 @cli.app.command("long-stages")
-def long_stages(lake: Path, count: int, engine: str, stage_s: float, stop_s: float) -> None:
+def long_stages(lake: Path, count: int, engine: str, stage_s: float, stop_s: float, show: bool = False) -> None:
     """As the command does it, with work of our own."""
     groups = light_groups(range(count), dict.fromkeys(range(count), f"sleep{stage_s}"))
     config = config_of(engine=engine, stop_s=stop_s, window=2, ray={"cpus_per_project": 1, "network": "machine"})
     with told_when_stopped():
-        report = run_groups(groups, lake, config, quiet=True, work=light_work)
-    print_json(report.as_json())
+        report = run_groups(groups, lake, config, quiet=not show, work=light_work)
+    if not show:
+        print_json(report.as_json())
     raise SystemExit(exit_of(report.counts()))
 
 
