@@ -69,4 +69,4 @@ def test_the_report_of_a_run_shows_its_actors_and_what_was_stopped(going: Path, 
     report.print()
     shown = capsys.readouterr().out
     assert f"actor {TOLD}, 12 s of work, 3 s in the queue" in shown
-    assert "stopped; the same command goes on" in shown
+    assert "stopped after 4 s; the same command goes on" in shown
