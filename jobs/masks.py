@@ -12,11 +12,14 @@ from jobs.questions import open_lake
 from materialize.masks import Masked, mask_of_row, page, visible
 from schemas.errors import ConfigInvalid
 
+_FIND = 'find one with: workprint query "select example_id, role, kind from examples"'
 ENDS = 600
 """Characters shown at either end of a long stretch that is not trained."""
 
 
 def _find(lake: Path, example: str) -> tuple[str, dict[str, Any]]:
+    if not example.isprintable():
+        raise ConfigInvalid("unknown_example", f"{example!r} is no id", _FIND)
     con = open_lake(lake).connect()
     try:
         rows = con.execute(
@@ -28,8 +31,7 @@ def _find(lake: Path, example: str) -> tuple[str, dict[str, Any]]:
         con.close()
     if len(rows) != 1:
         seen = "no example begins with it" if not rows else "several examples begin with it"
-        step = 'find one with: workprint query "select example_id, role, kind from examples"'
-        raise ConfigInvalid("unknown_example", f"{example!r}: {seen}", step)
+        raise ConfigInvalid("unknown_example", f"{example[:80]!r}: {seen}", _FIND)
     names = ("example_id", "role", "kind", "prompt_json", "tools_json", "completion_json")
     row = dict(zip(names, rows[0], strict=True))
     return f"{row['example_id']} ({row['role']}, {row['kind']})", row
@@ -46,14 +48,26 @@ def show_mask(lake: Path, example: str, template: str, *, whole: bool, quiet: bo
     found = mask_of_row(row, template)
     if not quiet:
         _print(title, found, whole=whole)
-    return {"example_id": row["example_id"], "role": row["role"], "kind": row["kind"], **found.as_json()}
+    return _told(row, found)
 
 
-def write_page(lake: Path, example: str, template: str, out: Path) -> Path:
-    """Write the mask of an example as a page; raises as :func:`show_mask`."""
+def write_page(lake: Path, example: str, template: str, out: Path) -> dict[str, Any]:
+    """Write the mask of an example as a page; the JSON form of :func:`show_mask`, which raises the same, with the page's place.
+
+    Raises:
+        ConfigInvalid: as :func:`show_mask`; or no file can be written there.
+    """
     title, row = _find(lake, example)
-    out.write_text(page(title, mask_of_row(row, template)), "utf-8")
-    return out
+    found = mask_of_row(row, template)
+    try:
+        out.write_text(page(title, found), "utf-8")
+    except OSError as error:
+        raise ConfigInvalid("page_not_written", f"{out}: {error.strerror}", "name a file in a folder that you may write to") from error
+    return {**_told(row, found), "page": str(out)}
+
+
+def _told(row: dict[str, Any], found: Masked) -> dict[str, Any]:
+    return {"example_id": row["example_id"], "role": row["role"], "kind": row["kind"], **found.as_json()}
 
 
 def _print(title: str, found: Masked, *, whole: bool) -> None:

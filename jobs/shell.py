@@ -71,7 +71,7 @@ def statements(text: TextIO) -> Iterator[str]:
             continue
         try:
             found = duckdb.extract_statements(waiting)
-        except duckdb.Error:
+        except (duckdb.Error, TypeError):
             yield waiting  # asking it tells what is wrong
         else:
             yield from (s.query for s in found)
@@ -98,7 +98,7 @@ def run_shell(path: Path, version: int | None, as_json: bool, source: TextIO) ->
             if statement in (".quit", ".exit"):
                 break
             if statement.startswith("."):
-                print(shell.command(statement))
+                print(shell.command(statement), file=sys.stderr if as_json else sys.stdout)
                 continue
             try:
                 answer = shell.ask(statement)

@@ -158,11 +158,13 @@ def mask_of_row(row: Mapping[str, Any], template: str = "qwen3") -> Masked:
         notes.append(f"Exports refuse this example: {bad}.")
     try:
         prompt, tools, completion = parsed(row)
+        safe = [{**message, "content": escape_control(message["content"])} for message in prompt]
         for call in completion.get("tool_calls") or ():
             orjson.loads(call["function"]["arguments"])
-    except ValueError as error:
+        if not prompt or "content" not in completion:
+            raise ValueError("its prompt or its completion is no message")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigInvalid("not_readable", f"this example cannot be rendered: {error}", "look at it with 'workprint query'") from error
-    safe = [{**message, "content": escape_control(message["content"])} for message in prompt]
     if safe != prompt:
         notes.append("The prompt holds control tokens as text; a zero-width space behind their first character makes them harmless.")
     return replace(mask(safe, tools, completion, template), notes=tuple(notes))

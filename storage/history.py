@@ -85,7 +85,8 @@ def files_at(con: sa.Connection, version: int | None, tables: Collection[str] | 
     """
     latest = latest_version(con)
     at = latest if version is None else version
-    if at not in (0, latest) and con.execute(sa.select(LAKE_VERSION).where(LAKE_VERSION.c.version == at)).first() is None:
+    missing = not 0 <= at <= latest
+    if missing or (at not in (0, latest) and con.execute(sa.select(LAKE_VERSION).where(LAKE_VERSION.c.version == at)).first() is None):
         raise ConfigInvalid("no_version", f"the lake has no version {at}; the newest is {latest}", "see `workprint status`")
     visible: sa.ColumnElement[bool] = DATA_FILE.c.removed_version.is_(None)
     if at != latest:  # the newest version is found by its indexes alone, however many came before it

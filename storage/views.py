@@ -190,6 +190,8 @@ def refuse_writes(sql: str) -> None:
         statements = duckdb.extract_statements(sql)
     except duckdb.Error as error:
         raise ConfigInvalid("query", str(error).strip(), "tables and columns are listed in docs/tables.md") from error
+    except TypeError as error:  # half a surrogate pair, from bytes on a command line that are no UTF-8
+        raise ConfigInvalid("query", "the query is not UTF-8", "write it in UTF-8") from error
     if not statements:
         raise ConfigInvalid("query", "the query is empty", "for example: select count(*) from projects")
     for statement in statements:

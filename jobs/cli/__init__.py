@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from jobs.cli import about, agents, audit, batch, data, dataset, groups, inject, lake, masks, openenv, quality, reward, rft, single, studio
 from jobs.cli import explain as explaining
-from jobs.cli.exits import explain
+from jobs.cli.exits import Exit, explain
 from schemas.errors import PipelineError
 
 app = typer.Typer(
@@ -109,3 +110,9 @@ def main() -> None:
     except PipelineError as error:
         code = explain(error, as_json="--json" in sys.argv)
         sys.exit(code)
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:  # a full lake is told as StorageFull, with what was written
+            raise
+        sys.stdout = sys.stderr  # so that nothing is written there once more at the end
+        typer.echo(f"standard output cannot be written: {error}; free space on its device, or send it elsewhere", err=True)
+        sys.exit(Exit.FAULT)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from jobs.cli.exits import Exit, print_json
-from jobs.cli.options import DEFAULT_LAKE, JsonOption, LakeOption
+from jobs.cli.options import DEFAULT_LAKE, LARGEST, JsonOption, LakeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +21,7 @@ def audit(
     sample: Annotated[
         int | None, typer.Option(min=1, help="At most this many of each. By default all trajectories, 24 examples and 24 groups.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    seed: Annotated[int, typer.Option(min=-LARGEST, max=LARGEST, metavar="N", help="Seed of the sample.")] = 0,
     sandbox: Annotated[str, typer.Option(help="bubblewrap, or process: no isolation, has to be asked for.")] = "bubblewrap",
     record: Annotated[bool, typer.Option(help="Put the outcome into table 'audits', which dataset cards show.")] = True,
     as_json: JsonOption = False,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.exits import print_json
-from jobs.cli.options import DEFAULT_LAKE, JsonOption, LakeOption, OutOption
+from jobs.cli.options import DEFAULT_LAKE, LARGEST, JsonOption, LakeOption, OutOption
 
 
 def register(app: typer.Typer) -> None:
@@ -70,13 +70,13 @@ def export(
     quality: Annotated[float | None, typer.Option(min=0, max=1, help="Only runs whose final quality is at least this.")] = None,
     unverified: Annotated[bool, typer.Option("--unverified", help="Also outputs of runs that were not delivered.")] = False,
     bad_rows: Annotated[str, typer.Option(help="Rows that a trainer would read wrongly: refuse (write nothing), or leave-out.")] = "refuse",
-    limit: Annotated[int | None, typer.Option(min=1, help="At most this many rows.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the choice when a limit is given.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, max=LARGEST, help="At most this many rows.", metavar="N")] = None,
+    seed: Annotated[int, typer.Option(min=-LARGEST, max=LARGEST, help="Seed of the choice when a limit is given.", metavar="N")] = 0,
     tokenizer: Annotated[
         str | None,
         typer.Option(help="Write sft or rft for trl as tokens: qwen3, or a folder with tokenizer.json and a chat template."),
     ] = None,
-    rows_per_shard: Annotated[int, typer.Option(min=1, help="Rows of one file.")] = 10_000,
+    rows_per_shard: Annotated[int, typer.Option(min=1, max=LARGEST, help="Rows of one file.", metavar="N")] = 10_000,
     as_json: JsonOption = False,
 ) -> None:
     """Write a dataset that a trainer loads with no conversion.

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.exits import Exit, print_json
-from jobs.cli.options import DEFAULT_LAKE, ConfigOption, JsonOption, LakeOption
+from jobs.cli.options import DEFAULT_LAKE, LARGEST, ConfigOption, JsonOption, LakeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +23,9 @@ def groups(
     candidates: Annotated[
         int | None, typer.Option("-k", "--candidates", min=2, max=64, help="Outputs of one group; overrides the configuration.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the choice of decisions and of the alternatives.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=-LARGEST, max=LARGEST, metavar="N", help="Seed of the choice of decisions and of the alternatives.")
+    ] = 0,
     paired: Annotated[
         int | None, typer.Option(min=1, max=16, help="Number of paired seeds of the continuation; overrides the configuration.")
     ] = None,

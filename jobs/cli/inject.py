@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli.exits import Exit, print_json
-from jobs.cli.options import DEFAULT_LAKE, ConfigOption, JsonOption, LakeOption
+from jobs.cli.options import DEFAULT_LAKE, LARGEST, ConfigOption, JsonOption, LakeOption
 
 if TYPE_CHECKING:
     from jobs.again import Report
@@ -30,7 +30,7 @@ def inject(
     kinds: Annotated[str | None, typer.Option(help="Kinds of faults, with commas between; all by default. See docs/repair.md.")] = None,
     count: Annotated[int, typer.Option(min=1, max=16, help="Faults of one run.")] = 3,
     runs: Annotated[int, typer.Option(min=1, max=10_000, help="New runs of every stored one, each with the next seed.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    seed: Annotated[int, typer.Option(min=-LARGEST, max=LARGEST, metavar="N", help="Seed of the draw.")] = 0,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -34,9 +34,11 @@ def masks(
     """
     from jobs.masks import show_mask, write_page
 
-    if html is not None:
-        typer.echo(str(write_page(lake, example, template, html)))
-        return
-    found = show_mask(lake, example, template, whole=whole, quiet=as_json)
+    if html is None:
+        found = show_mask(lake, example, template, whole=whole, quiet=as_json)
+    else:
+        found = write_page(lake, example, template, html)
     if as_json:
         print_json(found)
+    elif html is not None:
+        typer.echo(str(html))

@@ -14,3 +14,5 @@ ConfigOption = Annotated[
 OutOption = Annotated[Path, typer.Option("-o", "--out", help="Folder to write into; made if it does not exist.", metavar="DIR")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output; messages go to standard error.")]
 DEFAULT_LAKE = Path("lake")
+LARGEST = 2**63 - 1
+"""The largest number that tables, JSON and seeds hold."""

@@ -60,4 +60,4 @@ def explain(
     for name, value in found["matched_key"].items():
         typer.echo(f"  {name:18} {value}")
     output = found["output"]
-    typer.echo(f"\noutput\n  {output['tool'] or ''} {output['arguments_json'] or output['text'][:600]}")
+    typer.echo(f"\noutput\n  {output.get('tool') or ''} {output.get('arguments_json') or output.get('text', '')[:600]}")

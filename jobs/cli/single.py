@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.exits import Exit, print_json, refuse
-from jobs.cli.options import ConfigOption, JsonOption, OutOption
+from jobs.cli.options import LARGEST, ConfigOption, JsonOption, OutOption
 
 
 def register(app: typer.Typer) -> None:
@@ -64,7 +64,9 @@ def replay(
         Path | None, typer.Option(help="The source video, if it is not where the storyboard says.", exists=True, dir_okay=False)
     ] = None,
     config: ConfigOption = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the policy's choices; overrides the configuration.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=-LARGEST, max=LARGEST, metavar="N", help="Seed of the policy's choices; overrides the configuration.")
+    ] = None,
     pool: Annotated[
         Path | None,
         typer.Option(help="Folder of your own clips that join the source pool (docs/retrieval.md).", exists=True, file_okay=False),

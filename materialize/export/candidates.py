@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from materialize.export.compared import completion_of
+from materialize.export.compared import author_of, completion_of
 from materialize.export.conversation import prompt_of, tools_of
 from materialize.export.options import ExportOptions, LeftOut
 from materialize.export.records import Records
@@ -77,7 +77,7 @@ def group_records(source: Source, options: ExportOptions, store: Artifacts | Non
     keys: list[CandidateKey] = []
     digests: dict[str, str] = {}
     for group, index, split, role, kind, output, licence, project, verified, trajectory, digest in found:
-        if rules.leave_out(split, role, kind, orjson.loads(output)["provenance"], licence, project, trajectory, verified):
+        if rules.leave_out(split, role, kind, author_of(output), licence, project, trajectory, verified):
             continue
         keys.append(key := CandidateKey(group, index, split))
         digests[key.ident] = digest
@@ -119,13 +119,14 @@ def _candidate(row: dict[str, Any], ident: str, store: Artifacts | None) -> Cand
     try:
         prompt, escaped = prompt_of(row["prompt_json"])
         tools = tools_of(row["tools_json"])
+        output = orjson.loads(row["output_json"])
+        completion = completion_of(row["role"], row["call_index"], output)
     except BadText as bad:
         return LeftOut(example_id=ident, reason=str(bad))
-    output = orjson.loads(row["output_json"])
     more = {
         "candidate_id": ident,
-        "completion_json": completion_of(row["role"], row["call_index"], output),
-        "provenance": output["provenance"],
+        "completion_json": completion,
+        "provenance": author_of(row["output_json"]),
         "text_known": output.get("text_known", True),
         **reply_columns(_reply(output.get("reply"), ident, store)),
     }

@@ -127,7 +127,7 @@ def compared_records(kind: ComparedKind, source: Source, options: ExportOptions)
         made = list(_pairs(row, members) if kind == "pref" else _labels(row, members))
         if not made:
             rules.count("no_difference")
-        authors = {member["i"]: orjson.loads(member["output"])["provenance"] for member in members}
+        authors = {member["i"]: author_of(member["output"]) for member in members}
         made = [k for k in made if not rules.leave_out_author(authors[k.candidate])]
         keys += made
         digests |= {k.ident: f"{row['row_digest']} {row['candidates']}" for k in made}
@@ -243,9 +243,14 @@ def _row(key: ComparedKey, row: dict[str, Any], outputs: dict[tuple[str, int], s
         tools = tools_of(row["tools_json"])
     except BadText as bad:
         return LeftOut(example_id=key.ident, reason=str(bad))
-    output = orjson.loads(outputs[key.group_id, key.candidate])
     completion = _completion(row, outputs[key.group_id, key.candidate])
-    own = {**row, "completion_json": completion, "provenance": output["provenance"], "quality": None, "completion_tokens": None}
+    own = {
+        **row,
+        "completion_json": completion,
+        "provenance": author_of(outputs[key.group_id, key.candidate]),
+        "quality": None,
+        "completion_tokens": None,
+    }
     answer = answer_of(completion)
     rejected = None if key.other is None else answer_of(_completion(row, outputs[key.group_id, key.other]))
     item = Conversation(prompt, answer.content, answer.calls, tools, escaped, own)
@@ -286,8 +291,20 @@ def _completion(row: dict[str, Any], output_json: str) -> str:
     return completion_of(row["role"], row["call_index"], orjson.loads(output_json))
 
 
+def author_of(output_json: str) -> str:
+    """Who authored a role output; nobody when it is none, which reading it tells."""
+    output = orjson.loads(output_json)
+    return str(output.get("provenance", "")) if isinstance(output, dict) else ""
+
+
 def completion_of(role: str, call_index: int, output: dict[str, Any]) -> str:
-    """A role output as the exact JSON text of an assistant message."""
+    """A role output as the exact JSON text of an assistant message.
+
+    Raises:
+        BadText: it is no role output.
+    """
+    if not {"text", "tool", "arguments_json"} <= output.keys():
+        raise BadText("not_an_output", "a candidate is no output of a role")
     completion: dict[str, Any] = {"role": "assistant", "content": output["text"]}
     if role == "orchestrator":
         function = {"name": output["tool"] or "", "arguments": output["arguments_json"] or ""}

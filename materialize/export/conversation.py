@@ -77,20 +77,30 @@ def answer_of(completion_json: str) -> Answer:
     Raises:
         BadText: a trainer would read it otherwise than it was authored.
     """
-    completion = read_json(completion_json, "completion")
-    content = completion["content"] or ""
+    content, said = _message(read_json(completion_json, "completion"))
     refuse_control(content, "the completion")
     calls = []
-    for call in completion.get("tool_calls") or ():
-        arguments = call["function"]["arguments"]
+    for name, tool, arguments in said:
         if not isinstance(read_json(arguments, "the arguments"), dict):
             raise BadText("not_an_object", "the arguments are not a JSON object")
         refuse_control(arguments, "the arguments")
         refuse_control(_unescaped(arguments), "the arguments")
-        calls.append(ToolCall(call["id"], call["function"]["name"], arguments))
+        calls.append(ToolCall(name, tool, arguments))
     if not content.strip() and not calls:
         raise BadText("empty_completion", "there is nothing to train on")
     return Answer(content, tuple(calls))
+
+
+def _message(completion: Any) -> tuple[str, list[tuple[str, str, str]]]:
+    """Text of an assistant message, and (id, tool, arguments) of its calls."""
+    try:
+        content = completion["content"] or ""
+        calls = [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in completion.get("tool_calls") or ()]
+    except (KeyError, TypeError, AttributeError):
+        raise BadText("not_a_message", "the completion is no assistant message") from None
+    if not all(isinstance(text, str) for text in (content, *(text for call in calls for text in call))):
+        raise BadText("not_a_message", "the completion holds something else than text")
+    return content, calls
 
 
 def prompt_of(text: str) -> tuple[tuple[tuple[str, str], ...], bool]:
@@ -106,13 +116,15 @@ def prompt_of(text: str) -> tuple[tuple[tuple[str, str], ...], bool]:
         raise BadText("not_json", "the prompt cannot be read") from None
     out: list[tuple[str, str]] = []
     escaped = False
-    for message in messages:
-        content = message["content"]
+    for message in messages if isinstance(messages, list) else [messages]:
+        role, content = (message.get("role"), message.get("content")) if isinstance(message, dict) else (None, None)
+        if not isinstance(role, str) or not isinstance(content, str):
+            raise BadText("prompt_shape", "the prompt holds something else than messages of text")
         if "\x00" in content:
             check_text(content, "the prompt")
         safe = escape_control(content)
         escaped = escaped or safe != content
-        out.append((message["role"], safe))
+        out.append((role, safe))
     if not out or out[-1][0] != "user":
         raise BadText("prompt_shape", "the prompt does not end with a user message, which chat templates ask for")
     return tuple(out), escaped
@@ -127,7 +139,10 @@ def tools_of(text: str) -> tuple[str, ...]:
     """
     tools = read_json(text, "the tool schemas")
     refuse_control(text, "the tool schemas")
-    return tuple(orjson.dumps(shown_schema(tool)).decode() for tool in tools)
+    try:
+        return tuple(orjson.dumps(shown_schema(tool)).decode() for tool in tools)
+    except (KeyError, TypeError, AttributeError):
+        raise BadText("not_a_tool", "the tool schemas are no list of functions") from None
 
 
 def _unescaped(arguments: str) -> str:

@@ -7,6 +7,7 @@ and removes.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,11 @@ from materialize.export.records import Tally
 from schemas.canonical import Frozen
 from schemas.errors import ConfigInvalid, StorageFault, StorageFull
 from storage import durable
+from storage.marker import MARKER
+
+_NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL, errno.ENAMETOOLONG)
+_LONGEST_NAME = 255
+"""Bytes of one name, on every file system in use."""
 
 
 class _Finished(Frozen):
@@ -116,7 +122,7 @@ def new_folder(out: Path, key: str) -> Iterator[ExportFolder]:
             durable.remove_folder(work)
     except OSError as error:
         fault = durable.fault_from(error, f"writing the export {out.name}")
-        if fault.code == "read_only":
+        if fault.code == "read_only" or error.errno in _NO_PLACE:
             raise StorageFault(fault.code, fault.message, "name a folder in a place that you may write to") from error
         raise fault from error
 
@@ -128,6 +134,18 @@ def _place(out: Path) -> Path:
         ConfigInvalid: nothing can be made there.
     """
     place = Path(os.path.realpath(out))
+    if place.is_symlink():
+        raise ConfigInvalid("output_link", f"{place} is a link that leads to itself", "name another place")
+    try:
+        longest = max(len(part.encode()) for part in (f"{durable.TEMP_PREFIX}{place.name}", *place.parts))
+    except UnicodeEncodeError:
+        raise ConfigInvalid("output_name", f"{str(place)!r} is not UTF-8", "name a folder in UTF-8: Arrow opens no other") from None
+    if longest > _LONGEST_NAME:
+        raise ConfigInvalid(
+            "output_name", f"a name in {place} is too long", f"give it at most {_LONGEST_NAME - len(durable.TEMP_PREFIX)} bytes"
+        )
+    if lake := next((p for p in (place, *place.parents) if (p / MARKER).is_file()), None):
+        raise ConfigInvalid("output_in_lake", f"{place} lies in the lake {lake}, whose files are its own", "name a folder outside of it")
     if place == Path.cwd():
         raise ConfigInvalid("output_is_here", f"{place} is the folder you are in, and would be replaced", "name a new folder in it")
     if place.exists() and (not place.is_dir() or any(place.iterdir())):

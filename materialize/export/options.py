@@ -17,6 +17,10 @@ from schemas.trajectory import Provenance
 E = TypeVar("E", bound=StrEnum)
 
 
+INT64 = 2**63 - 1
+"""The largest number that every reader of a manifest holds."""
+
+
 class ExportFilters(Frozen):
     """Which examples are taken. An empty tuple means all values of that field."""
 
@@ -45,8 +49,10 @@ class ExportFilters(Frozen):
         """Filters from plain strings, as a command line has them.
 
         Raises:
-            ConfigInvalid: a value outside the closed set; names the allowed ones.
+            ConfigInvalid: a value outside the closed set; names the allowed ones. Or an empty licence.
         """
+        if not all(given.strip() for given in licences):
+            raise ConfigInvalid("export_filter", "an empty licence matches nothing", "NOASSERTION stands for licences that nobody stated")
         return cls(
             roles=_closed(Role, "role", roles),
             kinds=_closed(ExampleKind, "kind", kinds),
@@ -72,15 +78,17 @@ class ExportOptions(Frozen):
     """How an export is made. Together with the lake's rows it decides every byte of the result."""
 
     filters: ExportFilters = ExportFilters()
-    limit: int | None = Field(default=None, ge=1, description="at most so many examples, chosen by hash of seed and example id")
-    seed: int = Field(default=0, description="another seed, another choice under the limit; the order stays that of the lake")
+    limit: int | None = Field(default=None, ge=1, le=INT64, description="at most so many examples, chosen by hash of seed and example id")
+    seed: int = Field(
+        default=0, ge=-INT64, le=INT64, description="another seed, another choice under the limit; the order stays that of the lake"
+    )
     decontaminate: bool = Field(
         default=True, description="leave out projects whose narration shares twelve words in a row with a held-out one"
     )
     bad_rows: Literal["refuse", "leave_out"] = Field(
         default="refuse", description="rows that a trainer would read wrongly: stop the export, or leave them out and list them"
     )
-    rows_per_shard: int = Field(default=10_000, ge=1)
+    rows_per_shard: int = Field(default=10_000, ge=1, le=INT64)
     tokenizer: TokenizerDigest | None = Field(default=None, description="rows are written as its tokens; None: as chats")
 
 

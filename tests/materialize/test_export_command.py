@@ -15,7 +15,7 @@ from materialize.config import MaterializeConfig
 from materialize.examples import materialize
 from materialize.rows import trajectory_rows
 from schemas.artifact import ArtifactKind
-from schemas.errors import ConfigInvalid
+from schemas.errors import ConfigInvalid, StorageFault
 from storage.lake import Lake, StageCommit
 
 CONFIG = MaterializeConfig(tokenizer="none", validation_share=0, held_out_share=0)
@@ -87,6 +87,9 @@ def test_episodes_are_read_from_the_lakes_artifacts(place: Path, tmp_path: Path)
         (["sft", "--to", "trl", "--project", "prj_one", "--project", "prj_tow"], "unknown_project"),
         (["rl", "--to", "trl", "--licence", "MIT"], "nothing_to_export"),
         (["benchmark", "--to", "hf", "--provenance", "scripted"], "benchmark_filter"),
+        (["sft", "--to", "trl", "--licence", " "], "export_filter"),
+        (["sft", "--to", "hf", "--tokenizer", "qwen3"], "tokenizer_senseless"),
+        (["sft", "--to", "trl", "--tokenizer", "llama9"], "unknown_template"),
     ],
 )
 def test_what_makes_no_sense_is_refused(place: Path, tmp_path: Path, arguments: list[str], code: str) -> None:
@@ -142,3 +145,41 @@ def test_other_files_in_the_folder_are_left_alone(place: Path, tmp_path: Path) -
     assert isinstance(done.exception, ConfigInvalid)
     assert done.exception.code == "output_exists"
     assert [p.name for p in tmp_path.rglob("*")] == ["out", "notes.txt"]
+
+
+@pytest.mark.parametrize("option", ["--limit", "--seed", "--rows-per-shard"])
+@pytest.mark.parametrize("value", ["99999999999999999999", "1.5", "x"])
+def test_numbers_that_a_manifest_cannot_hold_are_refused(place: Path, tmp_path: Path, option: str, value: str) -> None:
+    assert call(place, tmp_path / "out", "sft", option, value).exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("loop", "output_link"),
+        ("a" * 251, "output_name"),
+        ("\udcff", "output_name"),
+        ("\udcff/below", "output_name"),
+        ("lake/out", "output_in_lake"),
+    ],
+)
+def test_places_that_cannot_be_written_are_refused_before_anything_is_made(place: Path, tmp_path: Path, name: str, code: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "lake").symlink_to(place)
+    done = call(place, tmp_path / name, "sft")
+    assert isinstance(done.exception, ConfigInvalid)
+    assert done.exception.code == code
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["lake", "loop"]
+
+
+@pytest.mark.parametrize("name", ["夜空 out", "-lead", "new\nline", "--", "  "])
+def test_odd_names_are_names(place: Path, tmp_path: Path, name: str) -> None:
+    assert call(place, tmp_path / name, "sft", "--limit", "1").exit_code == 0
+    assert (tmp_path / name / "manifest.json").is_file()
+
+
+def test_a_place_where_nothing_can_be_made_is_told_with_what_to_do(place: Path) -> None:
+    done = call(place, Path("/proc/out"), "sft")
+    assert isinstance(done.exception, StorageFault)
+    assert done.exception.next_step == "name a folder in a place that you may write to"
