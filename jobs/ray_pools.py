@@ -166,6 +166,7 @@ class _Exchange:
     def __init__(self, pools: dict[str, tuple[Sequence[str], PoolConfig]]) -> None:
         import ray
 
+        self._ending = False
         self._pools = {
             part: _Pool(part, {name: ray.get_actor(name) for name in names}, settings) for part, (names, settings) in pools.items()
         }
@@ -189,6 +190,14 @@ class _Exchange:
             pool.counts["calls"] += 1
             pool.seconds["busy_s"] += time.monotonic() - started
             pool.give_back(name)
+
+    async def end(self) -> None:
+        """The run is to end: whoever asks is told so."""
+        self._ending = True
+
+    async def ending(self) -> bool:
+        """Whether the run is to end."""
+        return self._ending
 
     async def figures(self) -> dict[str, dict[str, Any]]:
         """Every pool by its name."""
@@ -277,6 +286,15 @@ class Way:
         except ray.exceptions.RayActorError as error:
             raise _fault(self._part, "died", f"the process that hands out calls ended: {error}") from error
 
+    def ending(self) -> bool:
+        """Whether the run is to end. (A cancelled task may ask no actor any more, so a run with actors tells its workers in this way.)"""
+        import ray
+
+        try:
+            return bool(ray.get(self._exchange.ending.remote(), timeout=TELL_S))
+        except (ray.exceptions.RayError, TimeoutError):
+            return False
+
 
 def lend(answers: Sequence[Any]) -> bool:
     """Lend this task's processors until one of these answers is there, or for a moment; whether one is. From the main thread alone."""
@@ -330,6 +348,12 @@ class Pools:
     def ways(self) -> dict[str, Way]:
         """For the workers."""
         return {part: Way(self._exchange, part, pool.slots) for part, pool in self._settings.items()}
+
+    def end(self) -> bool:
+        """Tell the workers that the run is to end; False where there are no actors through which they could hear it."""
+        if self._exchange is not None:
+            self._exchange.end.remote()
+        return self._exchange is not None
 
     def tell(self, every_s: float = TELL_S) -> None:
         """Write what the pools are doing into the run's events, where it has changed."""

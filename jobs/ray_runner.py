@@ -85,9 +85,10 @@ def run_all(
         while flying or waiting:
             if stopping.asked():
                 waiting.clear()
-                for ref in set(flying) - told:
-                    ray.cancel(ref, force=False, recursive=False)  # to a worker that is at it: end after this stage (jobs/stopping.py)
-                told |= set(flying)
+                if not pools.end():
+                    for ref in set(flying) - told:
+                        ray.cancel(ref, force=False, recursive=False)  # to a worker that is at it: end after this stage (jobs/stopping.py)
+                    told |= set(flying)
                 if not flying or stopping.left_s() <= 0:
                     break
             while waiting and len(flying) < config.run.window:
@@ -154,8 +155,10 @@ def _projects(shared: dict[str, Any], batch: Sequence[SourceGroup]) -> list[Proj
     """In a worker: some projects, their models and such engines as the run holds in actors reached through these."""
     os.environ.update(shared["environment"])
     config, lake, run_id = shared["config"], shared["lake"], shared["run_id"]
-    ask_through(shared["ways"], config)
-    with stopping.heeding(), guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=True):
+    ways = shared["ways"]
+    ask_through(ways, config)
+    elsewhere = next(iter(ways.values())).ending if ways else None
+    with stopping.heeding(elsewhere), guarded(config.run.limits, EventLog.open(work_folder(lake), run_id, ""), may_die=True):
         return [shared["work"](group, config, lake, run_id) for group in batch]
 
 

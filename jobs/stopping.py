@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -27,14 +27,15 @@ class _State:
     listening = False
     cuts = False
     is_over = False
+    elsewhere: Callable[[], bool] | None = None
 
 
 _state = _State()
 
 
 def asked() -> bool:
-    """Whether this process was asked to end."""
-    return _state.asked_at is not None
+    """Whether this process was asked to end, or the run that it works for."""
+    return _state.asked_at is not None or (_state.elsewhere is not None and _state.elsewhere())
 
 
 def left_s() -> float:
@@ -87,18 +88,23 @@ def cut_short() -> Iterator[None]:
 
 
 @contextmanager
-def heeding() -> Iterator[None]:
+def heeding(elsewhere: Callable[[], bool] | None) -> Iterator[None]:
     """In a worker: inside the block SIGINT, simulated or not, asks and interrupts nothing. (Ray's workers get no ctrl-C of a terminal;
-    a cancelled task gets what looks like one.)"""
+    a cancelled task gets what looks like one.)
+
+    Args:
+        elsewhere: whether the run was asked to end, where that is known in another process; asked before every stage.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGINT, _ask)
+    _state.elsewhere = elsewhere
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        _state.asked_at = None
+        _state.asked_at = _state.elsewhere = None
 
 
 def _ask(_number: int, _frame: FrameType | None) -> None:

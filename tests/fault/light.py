@@ -75,9 +75,11 @@ def _go_wrong(fault: str, root: Path, number: int, config: WorkprintConfig) -> N
     match fault:
         case _ if fault.startswith("sleep"):
             time.sleep(float(fault.removeprefix("sleep")))
-        case "reads":  # not wrong in itself: it asks an engine that may be in an actor
-            if (reader := held.reader()) is not None:
-                reader.read(np.full((90, 320, 3), 255, np.uint8))
+        case _ if fault.startswith("reads"):  # not wrong in itself: asks an engine that may be in an actor, before and after its time
+            for seconds in (float(fault.removeprefix("reads") or 0), 0):
+                if (reader := held.reader()) is not None:
+                    reader.read(np.full((90, 320, 3), 255, np.uint8))
+                time.sleep(seconds)
         case "chats":
             models.model("student", config).complete(ChatRequest([{"role": "user", "content": "hi"}]))
         case "crash":

@@ -19,7 +19,7 @@ from storage.lake import Lake
 from tests.fault.light import config_of, light_groups, run_light
 from tests.media.servers import Reply, serve
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow]
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.full]
 
 ASKING = (2, 5)
 
@@ -80,7 +80,6 @@ def test_an_engine_that_never_starts_again_costs_the_projects_that_ask_it_and_no
     check(tmp_path / "lake", groups, config, "ocr", ("ToolFailed", "engine_died"), capsys)
 
 
-@pytest.mark.full
 def test_a_model_that_never_starts_again_costs_the_projects_that_ask_it_and_no_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

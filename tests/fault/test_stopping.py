@@ -22,7 +22,11 @@ pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNT = 12
-ENGINES = ["local", pytest.param("ray", marks=pytest.mark.full)]
+ENGINES = [
+    pytest.param("local", marks=pytest.mark.full),
+    pytest.param("ray", marks=pytest.mark.full),
+    pytest.param("ray actors", marks=pytest.mark.full),
+]
 
 
 @dataclass
@@ -77,7 +81,8 @@ def committed(root: Path) -> set[str]:
     ("engine", "number"),
     [
         ("local", signal.SIGINT),
-        ("ray", signal.SIGTERM),
+        ("ray actors", signal.SIGTERM),
+        pytest.param("ray", signal.SIGTERM, marks=pytest.mark.full),
         pytest.param("local", signal.SIGTERM, marks=pytest.mark.full),
         pytest.param("ray", signal.SIGINT, marks=pytest.mark.full),
     ],
@@ -103,7 +108,7 @@ def test_the_first_signal_lets_stages_end_and_the_same_command_goes_on(tmp_path:
     assert Lake(root).fsck().is_sound
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["local", *ENGINES[1:]])
 def test_a_stage_that_takes_longer_than_is_allowed_is_cut_short_and_the_report_written(tmp_path: Path, engine: str) -> None:
     ended = run(tmp_path / "lake", engine, 600, 2, signal.SIGINT, begun=2)
     assert ended.status == 130, ended

@@ -100,6 +100,7 @@ def test_a_terminal_shows_right_counts_and_one_table_at_the_end(tmp_path: Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_ctrl_c_on_a_terminal_says_what_happens_now_and_what_did_not_come(tmp_path: Path) -> None:
     status, said = in_a_terminal(command(tmp_path / "lake", 1.5), type_when="replay")
     assert status == 130, said
