@@ -60,6 +60,7 @@ def undisturbed() -> Iterator[None]:
         LimitExceeded: at the end of the block.
     """
     global _deaf
+    _unheard.clear()
     _deaf = True
     try:
         yield

@@ -112,7 +112,7 @@ def run_all(
                     else:
                         results[batch[0].key] = _lost(batch[0], lake, run_id, config.run.attempts, error)
         pools.tell(every_s=0.0)
-        return [results.get(g.key) or not_begun(g) for g in groups]
+        return [results[g.key] if g.key in results or not stopping.asked() else not_begun(g) for g in groups]
 
 
 @contextmanager

@@ -66,14 +66,14 @@ def result(future: Future[T]) -> T:
 def away(answer: Any) -> Iterator[None]:
     """This thread does nothing here until another process has given an answer."""
     mark = object()
-    with _CHANGED:
-        _awaited[mark] = answer
     try:
+        with _CHANGED:
+            _awaited[mark] = answer
         with _resting():
             yield
     finally:
         with _CHANGED:
-            del _awaited[mark]
+            _awaited.pop(mark, None)
 
 
 def lend_with(lend: Lend | None) -> None:
