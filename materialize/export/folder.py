@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,6 +58,12 @@ class ExportFolder:
     def set_rows(self, name: str, rows: int) -> None:
         """Record how many examples a file holds, once that is known."""
         self._rows[name] = rows
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Leave files out that were written; they are gone when the export is there."""
+        for name in names:
+            self._rows.pop(name, None)
+            self._known.pop(name, None)
 
     def names(self) -> list[str]:
         """Names of all files so far, sorted."""

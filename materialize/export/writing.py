@@ -72,7 +72,7 @@ def write_export(
 
     Raises:
         ConfigInvalid: there is something at ``out``.
-        ExportRefused: bad rows, unless ``options.bad_rows`` is ``leave_out``; names them.
+        ExportRefused: bad rows, unless ``options.bad_rows`` is ``leave_out``; names them. Or there are no others.
         LockHeld: another process is writing this export.
         StorageFull, StorageFault: it could not be written. After any error nothing is at ``out``.
     """
@@ -82,6 +82,7 @@ def write_export(
     with new_folder(out, key) as folder:
         for split in records.keys:
             shards = list(records.shards(split, options.rows_per_shard))
+            others, rows_before = set(folder.names()), rows
             for index, keys in enumerate(shards):
                 name = f"{split}-{index:05d}"
                 tally = folder.finished(name)
@@ -94,8 +95,16 @@ def write_export(
                 tallies.append(tally)
                 rows += sum(tally.rows.values())
                 note(f"{split}: shard {index + 1} of {len(shards)}, {rows} of {records.total} rows{' (was there)' if again else ''}")
+            if rows == rows_before:  # a split without rows is one that loaders cannot open
+                folder.forget(set(folder.names()) - others)
         whole = together(tallies)
         _refuse(whole.left_out, options)
+        if not sum(whole.rows.values()):
+            raise ExportRefused(
+                "only_bad_rows",
+                f"all {len(whole.left_out)} rows were left out, for one {whole.left_out[0].example_id}: {whole.left_out[0].reason}",
+                "look at them with 'workprint query', or export for another consumer",
+            )
         report = _report(consumer.name, options, records, whole)
         consumer.documents(folder, report, records)
         report = report.model_copy(update={"files": folder.files()})
@@ -164,7 +173,7 @@ def _report(consumer: str, options: ExportOptions, records: Records[Any, Any], t
         kind=records.kind,
         consumer=consumer,
         options=options,
-        rows={split: tally.rows.get(split, 0) for split in records.keys},
+        rows={split: tally.rows[split] for split in records.keys if tally.rows.get(split)},
         by_role=tally.by_role,
         by_kind=tally.by_kind,
         by_licence=tally.by_licence,

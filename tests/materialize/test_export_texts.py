@@ -135,6 +135,29 @@ def test_other_rows_that_would_train_wrongly_are_refused(build: Any, tmp_path: P
         export("sft", "trl", build.table([build.row(0, completion=build.call("x", "{}")) | change]), tmp_path / "out")
 
 
+@pytest.mark.parametrize("consumer", ["hf", "trl", "axolotl", "llamafactory", "openai-jsonl"])
+def test_a_set_of_which_nothing_is_left_is_refused(build: Any, tmp_path: Path, consumer: str) -> None:
+    rows = [build.row(i, completion=build.call("x", "[]")) for i in range(3)]
+    with pytest.raises(ExportRefused, match="all 3 rows were left out, for one exa_0000: not_an_object"):
+        export("sft", consumer, build.table(rows), tmp_path / "out", ExportOptions(bad_rows="leave_out"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("consumer", ["hf", "trl", "swift", "axolotl", "llamafactory"])
+def test_a_split_of_which_nothing_is_left_is_none(build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consumer: str) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import datasets
+
+    rows = [build.row(0, completion=build.call("x", "{}")), build.row(1, completion=build.call("x", "[]")) | {"split": "validation"}]
+    rows[1] |= {"project_id": "prj_other", "trajectory_id": "trj_other"}
+    report = export("sft", consumer, build.table(rows), tmp_path / "out", ExportOptions(bad_rows="leave_out"))
+    assert (report.rows, len(report.left_out)) == ({"train": 1}, 1)
+    assert not [p for p in (tmp_path / "out").rglob("*") if p.name.startswith("validation")]
+    if consumer in ("hf", "trl"):
+        loaded = datasets.load_dataset(str(tmp_path / "out"), "sft", cache_dir=str(tmp_path / "cache"))
+        assert {split: len(part) for split, part in loaded.items()} == report.rows
+
+
 def test_many_bad_rows_are_named_up_to_twenty(build: Any, tmp_path: Path) -> None:
     rows = [build.row(i, completion=build.call("x", '{"a": NaN}')) for i in range(50)]
     with pytest.raises(ExportRefused, match="20 or more examples cannot be exported"):
