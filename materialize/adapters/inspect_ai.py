@@ -10,16 +10,15 @@ stands in the transcript again, so that a saved log can be scored again. Imports
 from __future__ import annotations
 
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from materialize.adapters.frameworks import module
 from materialize.adapters.starts import read_starts, reward_of
 from materialize.recorded import LakeRuns, RecordedRuns
 from materialize.rollout import Rollout
 from schemas.canonical import canonical_text
 from schemas.contract import shown_schema
-from schemas.errors import EngineMissing
 
 
 def make_task(
@@ -44,7 +43,7 @@ def make_task(
         EngineMissing: inspect_ai is not installed.
         ConfigInvalid: there is no lake, or no such rows.
     """
-    inspect_ai, dataset, model, solver = (_module(f"inspect_ai{part}") for part in ("", ".dataset", ".model", ".solver"))
+    inspect_ai, dataset, model, solver = (module("inspect", f"inspect_ai{part}") for part in ("", ".dataset", ".model", ".solver"))
     runs = LakeRuns.at(lake) if isinstance(lake, str) else lake
     spoken = {"system": model.ChatMessageSystem, "user": model.ChatMessageUser, "assistant": model.ChatMessageAssistant}
     samples = [
@@ -77,13 +76,13 @@ def _edit() -> Any:
         return make_task(lake, rows, split, calls, seed, messages)
 
     edit.__doc__, edit.__module__ = "Decide in recorded states of a lake.", "workprint"  # Inspect names tasks by their module
-    return _module("inspect_ai").task(name="edit")(edit)
+    return module("inspect", "inspect_ai").task(name="edit")(edit)
 
 
 def _restoring(runs: RecordedRuns, calls: int | None, seed: int) -> tuple[Any, Any]:
     """The step that restores a sample's decision and offers its tools, and what drops the state again."""
-    tool, solver = _module("inspect_ai.tool"), _module("inspect_ai.solver")
-    to_thread: Any = import_module("anyio").to_thread
+    tool, solver, anyio = (module("inspect", name) for name in ("inspect_ai.tool", "inspect_ai.solver", "anyio"))
+    to_thread = anyio.to_thread
     opened: dict[str, Rollout] = {}
 
     async def restore(state: Any, generate: Any) -> Any:
@@ -114,8 +113,8 @@ def _tool(tool: Any, function: dict[str, Any], rollout: Rollout, to_thread: Any)
 
 
 def _scorer(runs: RecordedRuns, calls: int | None, seed: int) -> Any:
-    scorer = _module("inspect_ai.scorer")
-    to_thread: Any = import_module("anyio").to_thread
+    scorer, anyio = module("inspect", "inspect_ai.scorer"), module("inspect", "anyio")
+    to_thread = anyio.to_thread
 
     async def score(state: Any, target: Any) -> Any:
         said = [m for m in state.messages[len(state.input) if isinstance(state.input, list) else 1 :] if m.role == "assistant"]
@@ -125,10 +124,3 @@ def _scorer(runs: RecordedRuns, calls: int | None, seed: int) -> Any:
         return scorer.Score(value=reward.value, answer=text, metadata={"parts": dict(reward.parts)})
 
     return scorer.scorer(metrics=[scorer.mean(), scorer.stderr()], name="workprint_reward")(lambda: score)()
-
-
-def _module(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise EngineMissing("inspect_missing", f"the task needs inspect-ai: {error}", "pip install inspect-ai==0.3.285") from error

@@ -18,15 +18,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import orjson
 from pydantic import ConfigDict, PrivateAttr
 
+from materialize.adapters.frameworks import module
 from materialize.recorded import LakeRuns
 from materialize.rollout import Rollout
-from schemas.errors import ConfigInvalid, EngineMissing, PipelineError
+from schemas.errors import ConfigInvalid, PipelineError
 
 
 class _Session:
@@ -130,13 +130,10 @@ def server_class() -> Any:
     Raises:
         EngineMissing: nemo_gym is not installed.
     """
-    try:
-        base: Any = import_module("nemo_gym.base_resources_server")
-        naming: Any = import_module("nemo_gym.server_utils")
-        fastapi: Any = import_module("fastapi")
-        aside: Any = import_module("starlette.concurrency").run_in_threadpool
-    except ImportError as error:
-        raise EngineMissing("nemo_gym_missing", f"the resources server needs nemo-gym: {error}", "pip install nemo-gym==0.4.0") from error
+    base: Any = module("nemo_gym", "nemo_gym.base_resources_server")
+    naming: Any = module("nemo_gym", "nemo_gym.server_utils")
+    fastapi: Any = module("nemo_gym", "fastapi")
+    aside: Any = module("nemo_gym", "starlette.concurrency").run_in_threadpool
     request_type = fastapi.Request
 
     class WorkprintConfig(base.BaseResourcesServerConfig):  # type: ignore[misc]  # its base is known at run time only
@@ -203,12 +200,12 @@ def application(
         ConfigInvalid: there is no lake.
     """
     made = server_class()
-    utils, types = import_module("nemo_gym.server_utils"), import_module("nemo_gym.config_types")
+    utils, types, omegaconf = (module("nemo_gym", n) for n in ("nemo_gym.server_utils", "nemo_gym.config_types", "omegaconf"))
     config = made.model_fields["config"].annotation(
         name="workprint", entrypoint="app.py", host="127.0.0.1", port=8000, lake=lake, calls=calls, seed=seed, sessions=sessions
     )
     head = types.BaseServerConfig(host="127.0.0.1", port=11000)
-    client = utils.ServerClient(head_server_config=head, global_config_dict=import_module("omegaconf").OmegaConf.create({}))
+    client = utils.ServerClient(head_server_config=head, global_config_dict=omegaconf.OmegaConf.create({}))
     server = made(config=config, server_client=client)
     app = server.setup_webserver()
     server.setup_liveness(app)

@@ -8,16 +8,16 @@ needs, so the two live in environments of their own.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from pydantic import Field
 
+from materialize.adapters.frameworks import module
 from materialize.recorded import RecordedRuns
 from materialize.rollout import Rollout
 from schemas.canonical import canonical_text
 from schemas.contract import Role, shown_schema
-from schemas.errors import ConfigInvalid, EngineMissing
+from schemas.errors import ConfigInvalid
 
 NAME = "workprint"
 
@@ -31,10 +31,7 @@ def application(runs: RecordedRuns, *, sessions: int = 8) -> Any:
     Raises:
         EngineMissing: the package ``openenv`` is not installed.
     """
-    try:
-        server = import_module("openenv.core.env_server")
-    except ImportError as error:
-        raise EngineMissing("openenv_missing", "the OpenEnv server needs the package openenv", "pip install openenv==0.10.0") from error
+    server: Any = module("openenv", "openenv.core.env_server")
     environment, action, observation = _classes(runs, server)
     return server.create_fastapi_app(environment, action, observation, max_concurrent_envs=sessions, env_name=NAME)
 

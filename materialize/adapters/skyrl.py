@@ -14,14 +14,13 @@ Imports skyrl_gym only then.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from importlib import import_module
 from typing import Any
 
+from materialize.adapters.frameworks import module
 from materialize.adapters.written import answer_of, first_call, with_tools
 from materialize.recorded import LakeRuns, RecordedRuns
 from materialize.rollout import Rollout
 from schemas.contract import Role, shown_schema
-from schemas.errors import EngineMissing
 
 NAME = "workprint"
 """``env_class`` of exported rows."""
@@ -41,7 +40,7 @@ def register(lake: str, *, tokenizer: str, calls: int | None = None, seed: int =
         EngineMissing: skyrl_gym is not installed.
     """
     given = {"lake": lake, "tokenizer": tokenizer, "calls": calls, "seed": seed}
-    _gym().register(id=name, entry_point="materialize.adapters.skyrl:environment", kwargs=given)
+    module("skyrl", "skyrl_gym").register(id=name, entry_point="materialize.adapters.skyrl:environment", kwargs=given)
 
 
 def environment(
@@ -72,7 +71,7 @@ def environment(
 @cache
 def _environment_class() -> Any:
     """The environment as a subclass of SkyRL's."""
-    base: Any = _gym_module("skyrl_gym.envs.base_text_env")
+    base: Any = module("skyrl", "skyrl_gym.envs.base_text_env")
 
     class WorkprintEnv(base.BaseTextEnv):  # type: ignore[misc]  # its base is known at run time only
         """A recorded decision of a film's production."""
@@ -128,14 +127,3 @@ def _tokenizer(name: str) -> Any:
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(name)
-
-
-def _gym() -> Any:
-    return _gym_module("skyrl_gym")
-
-
-def _gym_module(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise EngineMissing("skyrl_missing", "the environment needs skyrl-gym", "pip install skyrl-gym==0.4.0") from error

@@ -17,18 +17,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
+from materialize.adapters.frameworks import module
 from materialize.adapters.starts import read_starts, reward_of
 from materialize.recorded import LakeRuns
 from materialize.rollout import Rollout
 from schemas.canonical import canonical_text
 from schemas.contract import shown_schema
-from schemas.errors import ConfigInvalid, EngineMissing, PipelineError
+from schemas.errors import ConfigInvalid, PipelineError
 
 KEPT = 64
 """Rollouts that the tool server keeps open; others are restored when they go on."""
@@ -63,12 +63,9 @@ def classes() -> dict[str, Any]:
     Raises:
         EngineMissing: verifiers is not installed.
     """
-    try:
-        vf: Any = import_module("verifiers.v1")
-        types: Any = import_module("mcp.types")
-        null: Any = import_module("verifiers.v1.harnesses.null")
-    except ImportError as error:
-        raise EngineMissing("verifiers_missing", f"the taskset needs verifiers: {error}", "pip install verifiers==0.4.0") from error
+    vf: Any = module("verifiers", "verifiers.v1")
+    types: Any = module("verifiers", "mcp.types")
+    null: Any = module("verifiers", "verifiers.v1.harnesses.null")
 
     class WorkprintHarness(null.NullHarness):  # type: ignore[misc]  # its base is known at run time only
         """verifiers' chat loop with our tools only; being exported, it is the default of this taskset."""

@@ -18,14 +18,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from importlib import import_module
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from materialize.adapters.frameworks import module
 from materialize.recorded import LakeRuns, RecordedRuns
 from materialize.rollout import Rollout
 from schemas.contract import Role, shown_schema
-from schemas.errors import EngineMissing
 
 T = TypeVar("T")
 
@@ -50,15 +49,10 @@ def agent_loop(lake: str | RecordedRuns, calls: int | None = None, seed: int = 0
 @cache
 def _loop_class() -> Any:
     """The loop as a subclass of verl's."""
-    try:
-        base: Any = import_module("verl.experimental.agent_loop.agent_loop")
-        parsers: Any = import_module("verl.experimental.agent_loop.tool_parser")
-        schemas: Any = import_module("verl.tools.schemas")
-        timing: Any = import_module("verl.utils.profiler")
-    except ImportError as error:
-        raise EngineMissing(
-            "verl_missing", f"the agent loop needs verl: {error}", "pip install verl==0.9.1 uvicorn cachetools fastapi"
-        ) from error
+    base: Any = module("verl", "verl.experimental.agent_loop.agent_loop")
+    parsers: Any = module("verl", "verl.experimental.agent_loop.tool_parser")
+    schemas: Any = module("verl", "verl.tools.schemas")
+    timing: Any = module("verl", "verl.utils.profiler")
 
     class WorkprintAgentLoop(base.AgentLoopBase):  # type: ignore[misc]  # its base is known at run time only
         """One recorded decision, decided by the model."""
