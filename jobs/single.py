@@ -13,6 +13,7 @@ import orjson
 import typer
 from pydantic import ValidationError
 
+from inversion import asr
 from inversion.consistency import check_storyboard
 from inversion.interchange import public_json
 from jobs.config import load_config
@@ -75,6 +76,9 @@ def invert_one(video: str, about: SourceItem, out: Path, config_name: str | None
         raise ConfigInvalid("one_video", f"expected one video, {about.uri!r} names {len(located)} files", "use 'workprint run' for many")
     if located[0].refused is not None:
         return located[0].refused
+    asr.check(config.inversion.asr)
+    if not config.inversion.asr.prefer_given or (about.subtitles is None and about.script is None):
+        asr.check_installed(config.inversion.asr)
     out.mkdir(parents=True, exist_ok=True)
     shop = Workshop(config, ArtifactStore(out / STORE), open_sandbox(config.run.sandbox))
     done = run_invert(shop, about, located[0].path, printer(quiet))

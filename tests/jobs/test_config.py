@@ -12,6 +12,7 @@ import pytest
 
 from jobs.batch import run_batch, run_located
 from jobs.config import BUILTIN, PoolConfig, WorkprintConfig, load_config
+from jobs.single import invert_one
 from jobs.sources import Located
 from schemas.errors import ConfigInvalid, EngineMissing
 from schemas.media import SourceItem
@@ -152,6 +153,14 @@ def test_what_a_configuration_lacks_is_told_before_any_source_is_opened(tmp_path
         run_located([source], tmp_path / "lake", config, quiet=True)
     assert code is None or e.value.code == code
     assert not (tmp_path / "lake").exists()
+
+
+def test_inverting_one_video_tells_of_a_wrong_model_before_it_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("inversion: {asr: {model: whisper-bsae}}")
+    (tmp_path / "talk.mp4").write_bytes(b"no film")
+    with pytest.raises(ConfigInvalid, match="whisper-bsae"):
+        invert_one(str(tmp_path / "talk.mp4"), SourceItem(uri="talk.mp4"), tmp_path / "out", str(tmp_path / "c.yaml"), quiet=True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_configuration_among_videos_is_told_so(tmp_path: Path) -> None:
