@@ -49,7 +49,8 @@ def config_page() -> str:
         "# Configuration",
         "",
         "Made by `python -m jobs.reference`; do not edit. A configuration is a YAML file.",
-        "Every key may be left out; unknown keys are refused.",
+        "Every key may be left out. Unknown and repeated keys are refused, with their line; names of models, addresses and what is not",
+        "installed are told before any work starts.",
         "Built-in ones: `local` (the default), `cluster`, `ci`, `demo`.",
         "",
     ]
