@@ -103,13 +103,19 @@ def chat_template(folder: Path) -> str:
     """Text of the chat template in a tokenizer's folder.
 
     Raises:
-        EngineMissing: the folder holds none.
+        EngineMissing: the folder holds none, or its files cannot be read.
     """
-    own = folder / "chat_template.jinja"
-    if own.is_file():
-        return own.read_text("utf-8")
-    config = folder / "tokenizer_config.json"
-    found = orjson.loads(config.read_bytes()).get("chat_template") if config.is_file() else None
+    own, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
+    try:
+        if own.is_file():
+            return own.read_text("utf-8")
+        found = orjson.loads(config.read_bytes()).get("chat_template") if config.is_file() else None
+    except (ValueError, AttributeError, OSError) as error:
+        raise EngineMissing(
+            "tokenizer_unreadable", f"the chat template in {folder} cannot be read: {error}", "name a folder as a model on the Hub has it"
+        ) from error
+    if isinstance(found, list):  # several, by name
+        found = next((t.get("template") for t in found if isinstance(t, dict) and t.get("name") == "default"), None)
     if not isinstance(found, str):
         raise EngineMissing("tokenizer_template", f"the tokenizer in {folder} has no chat template", "use a chat model's tokenizer")
     return found

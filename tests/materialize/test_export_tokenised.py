@@ -159,6 +159,33 @@ def test_another_configuration_of_the_same_vocabulary_is_another_tokenizer(build
     assert first.options.tokenizer != second.options.tokenizer
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("chat_template.jinja", b"\xff"), ("tokenizer_config.json", b"{"), ("tokenizer_config.json", b"[1]")]
+)
+def test_a_folder_whose_template_cannot_be_read_is_refused(
+    build: Any, rows: list[dict[str, Any]], tmp_path: Path, name: str, content: bytes
+) -> None:
+    place = tiny(tmp_path / "mine")
+    (tmp_path / "mine" / "chat_template.jinja").unlink()
+    (tmp_path / "mine" / name).write_bytes(content)
+    with pytest.raises(EngineMissing, match="cannot be read"):
+        export("sft", "trl", build.table(rows), tmp_path / "out", tokenizer=place)
+
+
+def test_of_several_templates_the_default_one_is_taken(build: Any, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    one, two = tiny(tmp_path / "one"), tiny(tmp_path / "two")
+    (tmp_path / "two" / "chat_template.jinja").unlink()
+    named = [{"name": "rag", "template": "{{ 1 }}"}, {"name": "default", "template": TOOLS + PLAIN}]
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": named}
+    (tmp_path / "two" / "tokenizer_config.json").write_text(json.dumps(config))
+    found = [export("sft", "trl", build.table(rows), tmp_path / f"out{i}", tokenizer=t).tokenizer for i, t in enumerate((one, two))]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].template_sha256 == found[1].template_sha256
+    tables = [pq.read_table(tmp_path / f"out{i}" / "data") for i in range(2)]
+    assert tables[0].column("input_ids") == tables[1].column("input_ids")
+
+
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\xff\xfe", b'{"model": 3}'])
 def test_a_tokenizer_that_cannot_be_read_is_refused(build: Any, rows: list[dict[str, Any]], tmp_path: Path, damage: bytes) -> None:
     place = tiny(tmp_path / "mine")
