@@ -97,3 +97,11 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts.write_text(json.dumps([case.user for case in CASES] + [case.qwen3 for case in CASES] + [case.qwen3_8 for case in CASES]))
     run_script("trl", "make_tokenizers.py", texts, root)
     return root
+
+
+@pytest.fixture(scope="session")
+def tiny(tokenizers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model of two layers that knows Qwen3's template."""
+    folder = tmp_path_factory.mktemp("model") / "tiny"
+    run_script("trl", "make_model.py", tokenizers / "qwen3", folder)
+    return folder

@@ -19,7 +19,7 @@ from media.assets import asset
 from schemas.errors import EngineMissing
 from storage.lake import Lake
 from tests.consumers.conftest import OFFLINE, ROOT, python_of, run_script
-from tests.consumers.test_snippets import SHORT, run, tiny  # noqa: F401 - a fixture
+from tests.consumers.test_snippets import SHORT, run
 from tests.materialize.real_lake import make_lake
 from tests.materialize.test_export_compared import connect, tables  # noqa: F401 - a fixture
 from tests.materialize.test_groups import world  # noqa: F401 - a fixture
@@ -61,7 +61,7 @@ def qwen3() -> Path:
         pytest.skip(str(missing))
 
 
-def test_trl_trains_rows_that_are_tokens_by_the_block_of_their_card(places: dict[str, Path], tiny: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_trl_trains_rows_that_are_tokens_by_the_block_of_their_card(places: dict[str, Path], tiny: Path, tmp_path: Path) -> None:
     lake = Lake(places["train"], create=False)
     export("sft", "trl", lake.connect(), tmp_path / "set", tokenizer=str(tiny))
     code = block(tmp_path / "set", "TRL").replace("Qwen/Qwen3-8B", str(tiny)).replace('output_dir="out"', SHORT)

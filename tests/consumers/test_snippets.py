@@ -26,30 +26,13 @@ from tests.materialize.test_groups import world  # noqa: F401 - a fixture
 
 BLOCK = re.compile(r"^### ([^\n]+)\n+```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHORT = 'output_dir="out", max_steps=1, per_device_train_batch_size=4, use_cpu=True, bf16=False, report_to=[]'
-MODEL = """
-import sys
-from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
-shape = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=16)
-words = AutoTokenizer.from_pretrained(sys.argv[1])
-words.save_pretrained(sys.argv[2])
-Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), max_position_embeddings=65536, **shape)).save_pretrained(sys.argv[2])
-"""
 
 
-def run(python: str, code: str, cwd: Path, *args: object) -> str:
+def run(python: str, code: str, cwd: Path) -> str:
     home = {"HF_HOME": str(cwd / "hf"), "PYTHONPATH": str(ROOT)}
-    argv = [python, "-c", code, *map(str, args)]
-    done = subprocess.run(argv, cwd=cwd, env=os.environ | OFFLINE | home, capture_output=True, text=True, timeout=500)
+    done = subprocess.run([python, "-c", code], cwd=cwd, env=os.environ | OFFLINE | home, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, f"{code}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done.stdout
-
-
-@pytest.fixture(scope="module")
-def tiny(tokenizers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random model of two layers that knows Qwen3's template."""
-    folder = tmp_path_factory.mktemp("model")
-    run(python_of("trl"), MODEL, folder, tokenizers / "qwen3", folder / "tiny")
-    return folder / "tiny"
 
 
 @pytest.fixture(scope="module")
