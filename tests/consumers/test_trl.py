@@ -148,31 +148,23 @@ def test_verl_trains_the_same_tokens_as_trl(results: Results, exported: Callable
         assert [(r["tokens"], r["all"]) for r in verl] == [(r["tokens"], r["all"]) for r in trl]
 
 
-def compared_elsewhere(consumer: str, kind: str, groups: duckdb.DuckDBPyConnection, tokenizers: Path, folder: Path) -> list[dict[str, Any]]:
-    """The texts that another trainer takes of the same pairs or labels."""
-    export(kind, consumer, groups, folder / kind)
+COMPARED = {"pref": ("rm", "rlhf", ("chosen", "rejected")), "kto": ("kto", "kto", ("trained", "label"))}
+"""Kind to LLaMA-Factory's stage, ms-swift's mode, and what a row says."""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("consumer", ["llamafactory", "swift"])
+@pytest.mark.parametrize("kind", COMPARED)
+def test_other_trainers_compare_the_same_outputs(
+    kind: str, consumer: str, results: Results, groups: duckdb.DuckDBPyConnection, tokenizers: Path, tmp_path: Path
+) -> None:
+    """The pairs, or the texts with their labels, that TRL takes."""
+    stage, mode, fields = COMPARED[kind]
+    export(kind, consumer, groups, tmp_path / kind)
     if consumer == "llamafactory":
-        stage = {"pref": "rm", "kto": "kto"}[kind]
-        return run_script(consumer, "llamafactory_labels.py", folder / kind, tokenizers / "qwen3", "qwen3_nothink", stage, cwd=folder)
-    mode, file = {"pref": "rlhf", "kto": "kto"}[kind], folder / kind / "train.jsonl"
-    return run_script(consumer, "swift_labels.py", file, tokenizers / "qwen3", "qwen3", "hermes", mode, cwd=folder)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("consumer", ["llamafactory", "swift"])
-def test_other_trainers_compare_the_same_pairs(
-    consumer: str, results: Results, groups: duckdb.DuckDBPyConnection, tokenizers: Path, tmp_path: Path
-) -> None:
-    *trl, _ = results["pref", "qwen3"]
-    rows = compared_elsewhere(consumer, "pref", groups, tokenizers, tmp_path)
-    assert sorted((r["chosen"], r["rejected"]) for r in rows) == sorted((r["chosen"], r["rejected"]) for r in trl)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("consumer", ["llamafactory", "swift"])
-def test_other_trainers_label_the_same_texts(
-    consumer: str, results: Results, groups: duckdb.DuckDBPyConnection, tokenizers: Path, tmp_path: Path
-) -> None:
-    *trl, _ = results["kto", "qwen3"]
-    rows = compared_elsewhere(consumer, "kto", groups, tokenizers, tmp_path)
-    assert sorted((r["trained"], r["label"]) for r in rows) == sorted((r["trained"], r["label"]) for r in trl)
+        given = ("llamafactory_labels.py", tmp_path / kind, tokenizers / "qwen3", "qwen3_nothink", stage)
+    else:
+        given = ("swift_labels.py", tmp_path / kind / "train.jsonl", tokenizers / "qwen3", "qwen3", "hermes", mode)
+    rows = run_script(consumer, *given, cwd=tmp_path)
+    *trl, _ = results[kind, "qwen3"]
+    assert sorted([r[field] for field in fields] for r in rows) == sorted([r[field] for field in fields] for r in trl)
