@@ -17,11 +17,8 @@ from jinja2 import Environment, select_autoescape
 
 from materialize.export.conversation import conversation
 from materialize.export.texts import BadText, escape_control
-from materialize.tokens import TokenCounter
+from materialize.tokens import TOKENIZERS, TokenCounter
 from schemas.errors import ConfigInvalid, EngineMissing
-
-TEMPLATES = {"qwen3": "qwen3-tokenizer"}
-"""Names of chat templates, and the assets with their tokenizers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +76,22 @@ class Masked:
 
 
 def tokenizer_folder(template: str) -> Path:
-    """Folder of a template's tokenizer: a name of :data:`TEMPLATES`, or a folder itself.
+    """Folder of a template's tokenizer: a name of :data:`materialize.tokens.TOKENIZERS`, or a folder itself.
 
     Raises:
         ConfigInvalid: neither.
         EngineMissing: the tokenizer is not installed.
     """
-    if template in TEMPLATES:
+    if template in TOKENIZERS:
         from media.assets import asset
 
-        return asset(TEMPLATES[template])
+        return asset(TOKENIZERS[template])
     folder = Path(template)
     if not (folder / "tokenizer.json").is_file():
         raise ConfigInvalid(
             "unknown_template",
             f"there is no template {template!r}",
-            f"use {', '.join(TEMPLATES)}, or a folder with tokenizer.json and a chat template",
+            f"use {', '.join(TOKENIZERS)}, or a folder with tokenizer.json and a chat template",
         )
     return folder
 

@@ -24,7 +24,9 @@ from schemas.errors import EngineMissing
 THINKING_OFF: dict[str, Any] = {"enable_thinking": False}
 """Template variables of every example: completions hold no reasoning, so a template's thinking block is closed in the prompt."""
 
-_ASSETS = {"qwen3": "qwen3-tokenizer"}
+TOKENIZERS = {"qwen3": "qwen3-tokenizer"}
+"""Names of tokenizers with their chat templates, and the assets that hold them."""
+
 _BORDERS = re.compile(r'(?<=\S)(?= )|(?<=\n)(?=\S)|(?<=[0-9A-Za-z])(?=")')
 """Before a blank that follows a visible character, before a visible character that opens a line, and between a word and a quote."""
 _CACHED_PIECES = 262_144
@@ -124,7 +126,7 @@ def open_counter(config: MaterializeConfig) -> TokenCounter | None:
         return None
     from media.assets import asset
 
-    return TokenCounter(asset(_ASSETS[config.tokenizer]))
+    return TokenCounter(asset(TOKENIZERS[config.tokenizer]))
 
 
 def _with_objects(completion: Mapping[str, Any]) -> dict[str, Any]:
