@@ -42,4 +42,5 @@ def _done(group: SourceGroup, config: WorkprintConfig, lake: Path, run_id: str, 
         with stopping.cut_short():
             return not_begun(group) if stopping.asked() else work(group, config, lake, run_id)
     except stopping.OutOfTime:
+        EventLog.open(work_folder(lake), run_id, group.key).write("finished", status="stopped")
         return not_begun(group)

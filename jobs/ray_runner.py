@@ -111,6 +111,8 @@ def run_all(
                         waiting.extend((group,) for group in batch)
                     else:
                         results[batch[0].key] = _lost(batch[0], lake, run_id, config.run.attempts, error)
+        for group in (group for batch in flying.values() for group in batch):  # cut short
+            EventLog.open(work_folder(lake), run_id, group.key).write("finished", status="stopped")
         pools.tell(every_s=0.0)
         return [results[g.key] if g.key in results or not stopping.asked() else not_begun(g) for g in groups]
 
@@ -180,6 +182,7 @@ def _lost(group: SourceGroup, lake: Path, run_id: str, attempts: int, error: Exc
         quarantined=True,
         run_id=run_id,
     )
+    EventLog.open(work_folder(lake), run_id, group.key).write("finished", status="failed", code=code, detail=detail)
     return ProjectResult(group.key, group.items[0].uri, "failed", group.project_id, code, detail)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.progress import EventReader
 from storage.lake import Lake
 from tests.conftest import Tally
 from tests.fault.light import STAGES, config_of, effects, light_groups, rows_of, run_light
@@ -192,6 +193,8 @@ def test_poison_is_quarantined_with_its_cause_and_the_rest_is_done(tmp_path: Pat
     assert sorted(r["code"] for r in quarantined) == sorted(code for _, code in POISON.values())
     assert {r["stage"] for r in quarantined} == {"replay"}
     assert max(r["attempts"] for r in quarantined) <= 3
+    ended = Counter(e["status"] for _, e in EventReader(root, "run_light").new() if e["event"] == "finished")
+    assert ended == {"delivered": items - 5, "failed": 5}  # what a terminal and `workprint status` count
     executed = Counter(effects(root))
     assert max(executed[f"replay {n}"] for n in POISON) <= 3
     assert_sound_light(lake)

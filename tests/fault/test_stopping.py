@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from jobs.progress import EventReader
 from storage.lake import Lake
 from tests.fault.light import effects
 
@@ -115,6 +116,8 @@ def test_a_stage_that_takes_longer_than_is_allowed_is_cut_short_and_the_report_w
     assert ended.report is not None
     assert ended.report["counts"] == {"stopped": COUNT}
     assert 2 <= ended.took_s < 20
+    seen = [e["status"] for _, e in EventReader(tmp_path / "lake", ended.report["run_id"]).new() if e["event"] == "finished"]
+    assert set(seen) == {"stopped"}
     assert committed(tmp_path / "lake") < set(effects(tmp_path / "lake"))
     assert Lake(tmp_path / "lake").scan("failures").num_rows == 0
     assert Lake(tmp_path / "lake").fsck().is_sound
