@@ -20,6 +20,10 @@ from schemas.storyboard import Transition
 
 _BLANK_SPREAD = 18.0
 _BLACK, _WHITE = 40.0, 222.0
+_CLOSES = 16.0
+"""Longest way of an iris from the whole picture to black that is told here, twenty-fifths of a second; longer ones are slides."""
+_HOLE, _UNMOVED = 24.0, 16.0
+"""Luma of a place that an iris has closed, at most; change of one that it has not, at most."""
 HOLD_US = 1_000_000
 """A blank stretch with hard edges that is longer than this is a shot of its own."""
 SAME_US = 700_000
@@ -78,6 +82,9 @@ def find_fades(reel: Reel, times: NDArray[np.int64], pace: float, cuts: list[int
             continue
         left = _ramp(reel, blank.start, -1, pace, cuts)
         right = _ramp(reel, blank.end - 1, +1, pace, cuts)
+        if blank.kind is Transition.FADE_BLACK:
+            left = min(left, _closing(reel, blank.start, -1, pace))
+            right = max(right, _closing(reel, blank.end - 1, +1, pace))
         lasts = moment(blank.end) - moment(blank.start)
         soft = blank.start - left > 2 or right - blank.end > 1
         edges = {c for c in cuts if left < c <= right or (blank.start - left > 2 and c == left)}  # no shot is one frame and then fades
@@ -146,6 +153,29 @@ def _ramp(reel: Reel, edge: int, way: int, pace: float, cuts: list[int]) -> int:
     if best > 0.15 or (bend > 2 and reel.unlike(path[(2 * bend + 2) // 3], path[bend]).share > 0.5):
         return path[min(1, len(path) - 1)]
     return path[bend]
+
+
+def _closing(reel: Reel, edge: int, way: int, pace: float) -> int:
+    """Last frame of the whole picture beside a black stretch over which it closes (an iris, a frame that shrinks), walking outwards.
+
+    On the way each place is black already or still as it was, and frames grow lighter outwards; where they do not, ``edge`` is the answer.
+    """
+    path = [k for j in range(round(_CLOSES * pace) + 1) if 0 <= (k := edge - reel.first + way * j) < len(reel.mean)]
+    light = reel.mean[path]
+    grown = np.maximum.accumulate(light)
+    falls = np.flatnonzero(light < 0.97 * grown)
+    top = float(grown[falls[0] - 1] if len(falls) else grown[-1])
+    last = int(np.argmax(light >= 0.97 * top))
+    whole = reel.coarse[path[last]]
+    places = whole > 2 * _HOLE
+    if last < 2 or float(places.mean()) < 0.3:
+        return edge
+    stack = reel.coarse[path[1:last]][:, places]
+    still = np.abs(stack - whole[places]) < _UNMOVED
+    shown = still.mean(axis=1)
+    if float((still | (stack < _HOLE)).mean()) < 0.85 or not ((shown > 0.05) & (shown < 0.95)).any():
+        return edge
+    return reel.first + path[last]
 
 
 def _lit(reel: Reel, frame: int) -> bool:

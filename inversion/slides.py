@@ -47,6 +47,10 @@ _STEEPEST = 0.45
 """Largest share of the frame that turns from one frame to the next; more is a cut."""
 _REPLACED = 0.25
 """Least share of the old picture's pattern that must be gone: a drawing that grows on a page takes nothing away."""
+_HELD = 50.0
+"""Longest dark stretch between an iris that closes and one that opens, twenty-fifths of a second."""
+_REST = 0.2
+"""Share of a picture's light that is left over of it while an iris is all but closed."""
 _EMPTY = 4.0
 """Standard deviation of a frame that shows nothing, levels."""
 
@@ -63,7 +67,7 @@ def find_slides(reel: Reel, start: int, end: int, pace: float, walls: list[int],
     for low, high in _busy(reel, pace):
         if any(low <= w < high for w in walls):
             continue
-        closed = next((k for k, g in enumerate(out) if g.end <= low <= g.end + 12 * pace and _blank_between(reel, g.end, low)), None)
+        closed = next((k for k, g in enumerate(out) if g.end <= low and _blank_between(reel, g, low, pace)), None)
         one = _fit(reel, low, high, rules) or _fit_any_shape(reel, low, high, rules, opens=closed is not None)
         if one is None or any(one.start < g.end and g.start < one.end for g in out):
             continue
@@ -76,9 +80,13 @@ def find_slides(reel: Reel, start: int, end: int, pace: float, walls: list[int],
     return [g for g in out if start <= (g.start + g.end) // 2 < end]
 
 
-def _blank_between(reel: Reel, start: int, end: int) -> bool:
-    """Whether one of the frames ``[start, end]`` shows nothing."""
-    return bool((reel.deviation[start - reel.first : end + 1 - reel.first] < _EMPTY).any())
+def _blank_between(reel: Reel, closing: Gradual, opens: int, pace: float) -> bool:
+    """Whether one of the frames between shows nothing; of a longer stretch, whether none shows more than what is left of an iris."""
+    between = slice(closing.end - reel.first, opens + 1 - reel.first)
+    if not bool((reel.deviation[between] < _EMPTY).any()):
+        return False
+    before = float(reel.mean[closing.start - 1 - reel.first])
+    return opens <= closing.end + 12 * pace or (opens <= closing.end + _HELD * pace and float(reel.mean[between].max()) < _REST * before)
 
 
 def _busy(reel: Reel, pace: float) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,8 @@ from PIL import Image
 from evaluation.studio.edit import Cutaway, Join, frames
 from evaluation.studio.pictures import Picture, landscape, still_life
 from evaluation.studio.scenes import Camera, Scene, hold, whip
-from inversion.cuts import Rules
+from inversion.cuts import Rules, find_cuts
+from inversion.gradual import find_fades
 from inversion.reel import Reel
 from inversion.slides import find_slides
 from media.ffmpeg import run_ffmpeg
@@ -116,6 +117,30 @@ def test_an_iris_that_closes_and_opens_again_is_one_fade() -> None:
     assert 30 <= fade.start < fade.end <= 62
 
 
+@pytest.mark.parametrize("count", [6, 10, 15, 38, 75])
+def test_an_iris_of_any_pace_to_black_and_back_is_one_fade(count: int) -> None:
+    """As quick as cuts, or with a second of darkness in its middle: the circle shrinks by the third power of time."""
+    left = np.abs(np.linspace(1, -1, count + 2)[1:-1]) ** 3
+    frames = [np.where((RIM < z)[..., None], small(LAND if k < count / 2 else LIFE), np.uint8(0)) for k, z in enumerate(left)]
+    reel = drawn([small(LAND)] * 30, frames, [small(LIFE)] * 30)
+    times, rules = np.arange(reel.end + 1) * 40_000, Rules.of(0.5)
+    cuts = [c.frame for c in find_cuts(reel, 0, reel.end, times, 1.0, rules)]
+    fades = find_fades(reel, times, 1.0, cuts, reel.end, rules)
+    assert set(cuts) <= fades.spent
+    walls = [edge for stretch in fades.taken for edge in stretch]
+    slides = [s for s in find_slides(reel, 0, reel.end, 1.0, walls, rules) if not fades.fades or s.end <= fades.fades[0].start]
+    (fade,) = [*fades.fades, *slides]
+    assert fade.kind is Transition.FADE_BLACK
+    assert abs((fade.start + fade.end) // 2 - (30 + count // 2)) <= 2
+
+
+def test_a_cut_to_black_and_a_cut_back_is_no_iris() -> None:
+    reel = drawn([small(LAND)] * 30, [np.zeros((144, 256, 3), np.uint8)] * 40, [small(LIFE)] * 30)
+    times, rules = np.arange(reel.end + 1) * 40_000, Rules.of(0.5)
+    cuts = [c.frame for c in find_cuts(reel, 0, reel.end, times, 1.0, rules)]
+    assert (cuts, find_fades(reel, times, 1.0, cuts, reel.end, rules).fades) == ([30, 70], ())
+
+
 PAGE = np.full((144, 256, 3), 245, np.uint8)
 PAGE[20:120:12, 20:236] = 40
 SKETCH = np.where(((X // 6 + Y // 6) % 3 == 0)[..., None], np.uint8(20), np.uint8(255)).repeat(3, axis=2)
@@ -135,7 +160,7 @@ def test_what_comes_over_a_page_is_no_wipe(before: Picture, after: Picture, plac
 
 
 XFADES = (
-    "circleclose circleopen diagbl diagbr diagtl diagtr dissolve distance fade fadeblack fadegrays fadewhite hblur hlslice "
+    "circleclose circlecrop circleopen diagbl diagbr diagtl diagtr dissolve distance fade fadeblack fadegrays fadewhite hblur hlslice "
     "horzclose horzopen hrslice pixelize radial rectcrop slidedown slideleft slideright slideup smoothdown smoothleft "
     "smoothright smoothup squeezeh squeezev vdslice vertclose vertopen vuslice wipebl wipebr wipedown wipeleft wiperight "
     "wipetl wipetr wipeup"
