@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 Rule = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
-NUMBER = r"\d[\d,]*(?:\.\d+)?"
+NUMBER = r"(?<![\d.,])\d[\d,]{0,30}(?:\.\d{1,30})?"
 
 _DASHES = dict.fromkeys(map(ord, "‐‑−﹣"), "-")
 _FULLWIDTH = {c: c - 0xFEE0 for c in range(0xFF01, 0xFF5F) if chr(c) not in "，。！？；：（）"}
@@ -152,7 +152,7 @@ PREFIXES = {
 """Letters in front of a dollar sign, and whose it is."""
 CODES = "USD EUR GBP JPY CNY RMB INR CHF KRW RUB CAD AUD HKD SGD NZD BRL MXN TWD SEK NOK DKK PLN TRY BTC ETH".split()
 _SIGNED = rf"(?:\b(?:{alternatives(PREFIXES)})(?=\$))?[{SIGNS}]|\b(?:{'|'.join(CODES)})\s?(?=\d)|\bRs\.?\s?(?=\d)"
-_AMOUNT = r"\d[\d,]*(?:\.\d+)?"
+_AMOUNT = r"(?<![\d.,])\d[\d,]{0,30}(?:\.\d{1,30})?"
 _SCALE = r"(?:\s?(?:k|K|mn|m|M|bn|B|T)\b|\s?[万亿千百]+|\s+(?:thousand|million|billion|trillion)\b)?"
 MONEY_BEFORE = re.compile(rf"({_SIGNED})\s?({_AMOUNT})({_SCALE})(?:\s?[-–—~～]\s?(?:\1\s?)?({_AMOUNT})({_SCALE}))?(?![\d.]*\d)")
 MONEY_AFTER = re.compile(

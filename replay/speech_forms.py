@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from replay import speech_english, speech_mandarin
 from replay.romanise import romanise
 from replay.speech_figures import plain_figures
 
+_LONGEST = 1000
+_ENDS = re.compile(r"[.!?…]['\")\]”’»]*\s+|[。！？；]")
 _LOOSE = re.compile(r"\s+([,.;:!?]+(?=\s|$))")
 _UNSPOKEN = frozenset(("So", "Sk", "Cf", "Co", "Cn", "Cs", "Cc"))
 """Kinds of characters that nobody reads aloud: pictures, marks without a letter, controls."""
@@ -36,12 +39,30 @@ def spoken(text: str, language: str) -> str:
     base = language.split("-")[0].lower()
     if base not in ("en", "zh"):
         return text
+    text = "".join(_written_out(piece, base) for piece in _pieces(text))
+    return _LOOSE.sub(r"\1", " ".join(text.split()))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Pieces of at most :data:`_LONGEST` characters, cut behind a sentence, else at a space, else anywhere: the time that a rule takes may
+    grow with the square of what it is given."""
+    at = 0
+    while len(text) - at > _LONGEST:
+        window = text[at : at + _LONGEST]
+        ends = [m.end() for m in _ENDS.finditer(window)]
+        cut = ends[-1] if ends else (window.rfind(" ") + 1 or _LONGEST)
+        yield window[:cut]
+        at += cut
+    yield text[at:]
+
+
+def _written_out(text: str, base: str) -> str:
     own = speech_english if base == "en" else speech_mandarin
+    space = " " if text[-1:] == " " else ""
     text = own.figures(plain_figures(text))
     for pattern, words in own.RULES:
         text = pattern.sub(words, text)
-    text = "".join(_WORD_OF[base].get(c) or _read(c) for c in romanise(text))
-    return _LOOSE.sub(r"\1", " ".join(text.split()))
+    return "".join(_WORD_OF[base].get(c) or _read(c) for c in romanise(text)) + space
 
 
 def _read(char: str) -> str:

@@ -34,7 +34,7 @@ def is_speakable(text: str) -> bool:
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
 _VALUE = r"""(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+)"""
-_TAG = re.compile(rf"<!--.*?-->|<[/?!]?([A-Za-z][\w:.-]{{0,30}})(?:\s+[\w:.-]+\s*=\s*{_VALUE})*\s*[/?]?>", re.DOTALL)
+_TAG = re.compile(rf"<!--.{{0,2000}}?-->|<[/?!]?([A-Za-z][\w:.-]{{0,30}})(?:\s+[\w:.-]+\s*=\s*{_VALUE})*\s*[/?]?>", re.DOTALL)
 _TAGS = frozenset(
     "a abbr audio b big blockquote br break c center code desc div em emphasis font h1 h2 h3 h4 h5 h6 hr html i img lang lexicon li mark "
     "media ol p par phoneme pre prosody q rt rp ruby s say-as script seq small span speak strike strong style sub sup table tbody "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replay.speech_forms import spoken
+from replay.speech_text import plain
 
 ENGLISH = [
     ("1974", "1974"),
@@ -287,3 +288,9 @@ def test_sounds(text: str, language: str, sounds: str) -> None:
 
     pytest.importorskip("misaki.zh")
     assert phonemes(spoken(text, language), language) == sounds
+
+
+@pytest.mark.parametrize("piece", ["9", "1,", "12 3", "0-0", "a.", "<!--", "http://", "1,00,"])
+def test_long_texts_take_no_time_out_of_proportion(piece: str) -> None:
+    """Some of these took minutes at this length before long texts were read in pieces."""
+    assert len(spoken(plain(piece * 3000), "en")) > 0 or piece == "<!--"
