@@ -58,7 +58,7 @@ def read_starts(folder: str | Path, split: str | None = None) -> Iterator[Start]
     for path in parquet or lines:
         for raw in _parquet(path) if parquet else _lines(path):
             start = _start(raw, path)
-            if split is None or raw.get("split") == split:
+            if split in (None, raw.get("split") or _split_of(path)):
                 yield start
 
 
@@ -100,6 +100,11 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as opened:
         for line in opened:
             yield orjson.loads(line)
+
+
+def _split_of(path: Path) -> str:
+    """The split that the files of an export are named by: ``held_out-00000-of-00001.parquet``, ``train.jsonl``."""
+    return path.name.partition("-")[0].partition(".")[0]
 
 
 def _start(raw: dict[str, Any], path: Path) -> Start:

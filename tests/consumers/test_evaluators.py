@@ -172,3 +172,21 @@ def test_verifiers_evaluates_recorded_decisions(bed: Bed, tmp_path: Path) -> Non
         if episode["name"] in by_name:
             assert by_name[episode["name"]]["first"] == bed.prompts[episode["snapshot_id"]]
     assert json.dumps(by_name["early"]["tools"]) == json.dumps(bed.tools)
+
+
+def test_inspect_plays_the_benchmark(tmp_path: Path) -> None:
+    """From the beginning of a held-out edit: a call that succeeds, one that is refused there, and no call. The frozen policy plays on, and
+    the film that it delivers is worth something only when the call was in order."""
+    python_of("inspect")
+    (tmp_path / "made").mkdir()
+    made = make_lake(tmp_path / "made", split="held_out")
+    export("benchmark", "hf", made.lake.connect(), tmp_path / "benchmark", store=made.lake.store)
+    (start,) = read_starts(tmp_path / "benchmark", "held_out")
+    snapshot = start.row["snapshot_id"]
+    said = {"begun": [["search_music", "{}"]], "refused": [["render_shots", '{"shots":"all"}']], "mute": []}
+    episodes = [{"name": name, "snapshot_id": snapshot, "calls": 1, "said": calls, "text": "Enough."} for name, calls in said.items()]
+    (tmp_path / "episodes.json").write_text(json.dumps(episodes))
+    found = run_script("inspect", "env_inspect.py", made.lake.root, tmp_path / "benchmark", tmp_path / "episodes.json", cwd=tmp_path)
+    rewards = {row["name"]: row["reward"] for row in found if "reward" in row}
+    assert rewards == pytest.approx({"begun": 0.9963, "refused": 0.475, "mute": 0.475}, abs=0.001)
+    assert all(row["again"] == row["reward"] and row["first"] == [list(m) for m in start.prompt] for row in found if "reward" in row)

@@ -130,6 +130,14 @@ def test_starts_hold_the_prompt_and_the_decision_and_nothing_else(line: dict[str
     assert list(read_starts(tmp_path, "held_out")) == []
 
 
+def test_rows_without_a_split_have_that_of_their_file(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.Table.from_pylist([{**ROW, "prompt": PROMPT}]), tmp_path / "data" / "held_out-00000-of-00001.parquet")
+    (start,) = read_starts(tmp_path, "held_out")
+    assert start.row == ROW
+    assert list(read_starts(tmp_path, "train")) == []
+
+
 def test_lines_of_nemo_gym_are_starts(tmp_path: Path) -> None:
     line = {"responses_create_params": {"input": [{**m, "type": "message"} for m in PROMPT], "tools": []}, **ROW, "answer": CANARY}
     (tmp_path / "train.jsonl").write_bytes(orjson.dumps(line))
