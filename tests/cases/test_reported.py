@@ -290,6 +290,7 @@ def test_links(unpacked: Path) -> None:
         "outside.mp4": RejectCode.OUTSIDE_ROOT,
         "dangling.mp4": RejectCode.NOT_FOUND,
         "loop.mp4": RejectCode.NOT_FOUND,
+        "dir": RejectCode.OUTSIDE_ROOT,  # a folder of films outside
     }
     whole = {Path(one.item.uri).name: one.refused for one in locate([str(unpacked)]) if "links" in one.item.uri}
     assert whole["inside.mp4"] is None

@@ -180,7 +180,7 @@ def test_a_caption_is_text_that_a_player_shows_as_it_is(sandbox: Sandbox, target
     cues = [line.split(",")[1:3] for line in done.stdout.decode("utf-8", "replace").splitlines() if line.startswith("Dialogue:")]
     assert cues
     assert min(cues)[0] == "0:00:01.00"
-    assert max(c[1] for c in cues) == "0:00:04.00"
+    assert max(c[1] for c in cues) in ("0:00:04.00", "0:00:04.01")  # ffmpeg rounds the start and the length to hundredths
     assert opened.count == 0
 
 

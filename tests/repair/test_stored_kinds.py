@@ -18,6 +18,7 @@ from replay.outside import GIVE_CONTENT, OutsideSession
 from replay.policies.mixed import teacher_turn
 from replay.suite import Suite
 from schemas.artifact import ArtifactKind
+from schemas.canonical import derive_id
 from schemas.contract import Role
 from schemas.trajectory import Outcome, Provenance, Trajectory
 from storage.lake import Lake
@@ -176,7 +177,8 @@ def test_complete_successes_say_who_had_a_part_in_them(stored: Stored, sandbox: 
 @pytest.mark.slow
 def test_a_bare_storyboard_is_produced_with_faults_in_it(stored: Stored, tmp_path: Path) -> None:
     """There is no stored run to take up: the causes are in the calls of the one that is made."""
-    (tmp_path / "storyboard.json").write_bytes(stored.board.canonical())
+    board = stored.board.model_copy(update={"project_id": derive_id("project", {"source_sha256": stored.board.media.sha256})})
+    (tmp_path / "storyboard.json").write_bytes(board.canonical())
     settings = tmp_path / "config.yaml"
     settings.write_text(yaml.safe_dump(config(stored.music).model_dump(mode="json")))
     where = ("-o", str(tmp_path / "film"), "--source", str(stored.source), "--config", str(settings))
