@@ -59,10 +59,11 @@ test-fault: setup ## kills, full disks, failing writes, at the sizes of the targ
 	$(PY) -m pytest -q tests/fault tests/cluster tests/storage/test_frozen.py tests/replay/test_frozen_runs.py --figures build/faults.jsonl; status=$$?; \
 	  $(PY) -m tests.fault.report build/faults.jsonl && exit $$status
 
-test-cluster: setup ## a real Postgres, an S3 server, several Ray nodes, `ray job submit`, Delta and DuckLake, and the oldest DuckDB
+test-cluster: setup ## a real Postgres, an S3 server, several Ray nodes, `ray job submit`, Delta and DuckLake, and the oldest DuckDB; with FIGURES=build/faults.jsonl counted for RELIABILITY.md
 	bash scripts/cluster.sh
 	$(VENV)/cluster/bin/python -m pytest -q tests/cluster tests/jobs/test_lake_commands.py $(if $(FIGURES),--figures $(FIGURES))
 	$(VENV)/ducklake/bin/python -m pytest -q tests/jobs/test_lake_commands.py tests/storage/test_lake.py tests/storage/test_frozen.py
+	$(if $(FIGURES),$(PY) -m tests.fault.report $(FIGURES))
 
 build/llm/.ready: llm.lock
 	$(PYTHON) -m venv build/llm

@@ -49,6 +49,7 @@ What the fault tests counted, written by `python -m tests.fault.report` from the
 
 ```
 make test-fault                                            # the sizes of the targets; takes long on few cores
+make test-cluster FIGURES=build/faults.jsonl               # adds Postgres, the bucket and `ray job submit`
 .venv/bin/python -m pytest tests/fault -m "not full"       # what CI runs, with smaller counts
 ```
 
