@@ -80,7 +80,9 @@ def refuse_storyboard(board: Storyboard, config: AdmissionConfig) -> Rejected | 
 
 
 def _ignored(media: MediaInfo) -> str:
-    return "; ".join(media.ignored_streams) or "no other streams"
+    kept = [name for name, stream in (("picture", media.video), ("sound", media.audio)) if stream is not None]
+    others = ["; ".join(media.ignored_streams)] if media.ignored_streams else []
+    return ", ".join([f"{name} only" if not others else name for name in kept] + others) or "no streams at all"
 
 
 def _s(us: int) -> str:

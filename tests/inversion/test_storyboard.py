@@ -332,3 +332,19 @@ def test_what_is_no_narrated_film_is_refused_before_anybody_listens(info: MediaI
     refused = refuse_media(info, InversionConfig())
     assert refused is not None
     assert refused.code is code
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        ({"video": None}, "no moving picture (sound only)"),
+        ({"video": None, "audio": None}, "no moving picture (no streams at all)"),
+        ({"video": None, "ignored_streams": ("cover art (png)",)}, "no moving picture (sound, cover art (png))"),
+        ({"audio": None}, "no sound track (picture only)"),
+        ({"audio": None, "ignored_streams": ("subtitles", "data")}, "no sound track (picture, subtitles; data)"),
+    ],
+)
+def test_a_refusal_says_what_is_in_the_file(changes: dict[str, object], detail: str) -> None:
+    refused = refuse_media(media(10_000_000).model_copy(update=changes), InversionConfig())
+    assert refused is not None
+    assert refused.detail == detail
