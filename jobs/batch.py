@@ -19,7 +19,7 @@ from jobs.config import WorkprintConfig, load_config
 from jobs.kinship import settle
 from jobs.layout import ProjectFolder, laid_out, lay_out
 from jobs.live import LiveView
-from jobs.progress import actors_line, last_actors, printable, runs_folder
+from jobs.progress import actors_line, last_actors, printable, runs_folder, tail
 from jobs.sources import Located, SourceGroup, group, locate
 from jobs.work import Work
 from media.sandbox import open_sandbox
@@ -96,11 +96,12 @@ class BatchReport:
         """For a person."""
         console = Console()
         table = Table(box=None, pad_edge=False, title_justify="left")
-        for name in ("source", "became", "stages run / known", "detail"):
+        table.add_column("source", overflow="fold")  # names differ in their ends
+        for name in ("became", "stages run / known", "detail"):
             table.add_column(name)
         for r in self.results if len(self.results) <= SHOWN else [r for r in self.results if r.code][:SHOWN]:
             detail = f"{r.code}: {r.detail}" if r.code else ", ".join(f"{k} {v:.0f} s" for k, v in r.wall_s.items())
-            table.add_row(printable(r.uri)[-60:], r.status, f"{r.stages_run} / {r.stages_skipped}", printable(detail or "")[:160])
+            table.add_row(tail(r.uri, 60), r.status, f"{r.stages_run} / {r.stages_skipped}", printable(detail or "")[:160])
         console.print(table, markup=False)
         console.print()
         if self.stages():

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 
 from jobs import stopping
-from jobs.progress import EventReader, actors_line, printable
+from jobs.progress import EventReader, actors_line, printable, tail
 
 _MARK = {"delivered": "green", "incomplete": "yellow", "rejected": "yellow", "failed": "red", "stopped": "yellow"}
 
@@ -103,7 +103,7 @@ class LiveView:
         print(f"[{time.monotonic() - self._start:6.1f} s] {self._name(key)}  {text}", file=sys.stderr, flush=True)
 
     def _name(self, key: str) -> str:
-        return printable(self._names.get(key, key))[-48:]
+        return tail(self._names.get(key, key), 48)
 
     def _table(self) -> Table:
         table = Table(box=None, pad_edge=False)

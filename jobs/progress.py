@@ -24,6 +24,12 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def tail(text: str, width: int) -> str:
+    """The last ``width`` characters of a name, printable; what was cut off shows as an ellipsis."""
+    text = printable(text)
+    return text if len(text) <= width else "…" + text[1 - width :]
+
+
 def runs_folder(lake: Path) -> Path:
     """Folder of all runs of a lake."""
     return lake / "runs"

@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from jobs.progress import EventReader, actors_line, printable, runs_folder
+from jobs.progress import EventReader, actors_line, printable, runs_folder, tail
 from jobs.questions import open_lake
 from storage.lake import Lake
 
@@ -88,7 +88,7 @@ class LakeStatus:
                 console.print(f"  {actors_line(part, figures)}", markup=False, highlight=False)
             shown = self.projects if len(self.projects) <= SHOWN else going
             for p in shown[:SHOWN]:
-                console.print(f"  {printable(p['uri'])[-60:]:<60} {printable(p['doing'])}", markup=False, highlight=False)
+                console.print(f"  {tail(p['uri'], 60):<60} {printable(p['doing'])}", markup=False, highlight=False)
 
 
 def read_status(path: Path) -> LakeStatus:

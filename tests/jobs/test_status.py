@@ -10,7 +10,7 @@ import pytest
 
 from jobs.batch import BatchReport, run_groups
 from jobs.chain import ProjectResult
-from jobs.progress import EventLog, last_actors
+from jobs.progress import EventLog, last_actors, tail
 from jobs.status import read_status
 from storage.lake import Lake
 from tests.fault.light import config_of, light_groups, light_work
@@ -70,3 +70,17 @@ def test_the_report_of_a_run_shows_its_actors_and_what_was_stopped(going: Path, 
     shown = capsys.readouterr().out
     assert f"actor {TOLD}, 12 s of work, 3 s in the queue" in shown
     assert "stopped after 4 s; the same command goes on" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("talk.mp4", "talk.mp4"),
+        ("a/talk.mp4", "a/talk.mp4"),
+        ("ab/talk.mp4", "…/talk.mp4"),
+        ("a\nb.mp4", "a\\nb.mp4"),
+        ("", ""),
+    ],
+)
+def test_a_long_name_keeps_its_end(name: str, shown: str) -> None:
+    assert tail(name, 10) == shown
