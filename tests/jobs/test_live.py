@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -23,6 +24,12 @@ def command(lake: Path, stage_s: float) -> list[str]:
     return [sys.executable, "-m", "tests.fault.long_stages", str(lake), "3", "local", str(stage_s), "5", "--show"]
 
 
+def _at_the_keyboard() -> None:
+    """In the foreground of its terminal, ctrl-C heeded also where these tests run in the background of a shell."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def in_a_terminal(arguments: list[str], *, type_when: str | None = None) -> tuple[int, str]:
     """Run with a pseudo-terminal of 30 lines as its controlling terminal; exit status and all that it wrote. Ctrl-C is typed once, when a
     text has been seen."""
@@ -31,7 +38,7 @@ def in_a_terminal(arguments: list[str], *, type_when: str | None = None) -> tupl
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
     with subprocess.Popen(
         arguments, cwd=REPOSITORY, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=_at_the_keyboard,
     ) as process:  # fmt: skip
         os.close(slave)
         said = b""

@@ -122,7 +122,7 @@ def test_a_hostile_text_is_shown_as_it_stands_and_reaches_the_film(studio: Studi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["columns", "dial", "line", "lower_third", "question", "tiles", "versus"])
+@pytest.mark.parametrize("name", ["columns", "dial", "line", "lower_third", "question", "tiles", "title", "versus"])
 def test_the_hyperframes_cli_finds_no_fault_in_a_filled_template(name: str) -> None:
     judge(name, "en", (1280, 720))
 
