@@ -45,6 +45,9 @@ _ENVIRONMENT = {
 }
 """Set before ray is imported, unless the user has set them: token authentication, nothing phoned out, no environment rebuilt."""
 
+_LOOPBACK = "127.0.0.2"
+"""The private Ray's own address. 127.0.0.1 Ray replaces by an address that other machines can reach, after asking the network for one."""
+
 
 def run_all(
     groups: Sequence[SourceGroup],
@@ -254,7 +257,7 @@ def _start_local(ray: Any, config: RayConfig, folder: str, quiet: dict[str, Any]
                 object_store_memory=config.object_store_bytes,
                 include_dashboard=False,
                 _temp_dir=folder,
-                _node_ip_address="127.0.0.1",
+                _node_ip_address=_LOOPBACK,
                 **quiet,
             )
             return

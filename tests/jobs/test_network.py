@@ -76,10 +76,12 @@ SESSION = textwrap.dedent(
             [sys.executable, "-c", f"import ray; ray.init(address={address!r}); print('INSIDE')"],
             env={**os.environ, "RAY_AUTH_TOKEN": "0" * 64}, capture_output=True, text=True, timeout=60,
         )
+        addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
         networks = sorted({network(p) for p in family(os.getpid()) if Path(f'/proc/{p}/ns/net').exists()})
         own = os.readlink("/proc/thread-self/ns/net")
         inside = listening("/proc/thread-self/net/tcp") + listening("/proc/thread-self/net/tcp6")
-    print(json.dumps({"only_own": networks == [own] and own != home, "inside": len(inside), "mode": os.environ["RAY_AUTH_MODE"],
+    print(json.dumps({"only_own": networks == [own] and own != home, "inside": len(inside), "addresses": addresses,
+                      "mode": os.environ["RAY_AUTH_MODE"],
                       "version": ray.__version__, "stranger": "INSIDE" in stranger.stdout, "said": stranger.stderr[-2000:]}))
     """
 )
@@ -95,6 +97,8 @@ def test_all_of_ray_is_in_a_network_of_its_own_and_refuses_a_wrong_token() -> No
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["only_own"], "a process of Ray is in the network of the machine"
     assert seen["inside"] > 3
+    assert seen["addresses"] == ["127.0.0.2"]
+    assert done.stderr == ""  # Ray asks no network for an address, and tells of none that it did not get
     assert (seen["mode"], seen["stranger"]) == ("token", False)
     assert "uthentication" in seen["said"]
 
