@@ -140,8 +140,6 @@ def _place(out: Path) -> Path:
         ConfigInvalid: nothing can be made there.
     """
     place = Path(os.path.realpath(out))
-    if place.is_symlink():
-        raise ConfigInvalid("output_link", f"{place} is a link that leads to itself", "name another place")
     try:
         longest = max(len(part.encode()) for part in (f"{durable.TEMP_PREFIX}{place.name}", *place.parts))
     except UnicodeEncodeError:
@@ -150,6 +148,8 @@ def _place(out: Path) -> Path:
         raise ConfigInvalid(
             "output_name", f"a name in {place} is too long", f"give it at most {_LONGEST_NAME - len(durable.TEMP_PREFIX)} bytes"
         )
+    if place.is_symlink():
+        raise ConfigInvalid("output_link", f"{place} is a link that leads to itself", "name another place")
     if lake := next((p for p in (place, *place.parents) if (p / MARKER).is_file()), None):
         raise ConfigInvalid("output_in_lake", f"{place} lies in the lake {lake}, whose files are its own", "name a folder outside of it")
     if place == Path.cwd():

@@ -111,11 +111,17 @@ def _lost(item: Conversation, head: str, trained: str) -> str:
     """What of a conversation stands neither in the rendered prompt nor in the trained text; empty when all is there."""
     said: Sequence[tuple[str, str, str]] = (
         *(("a message of the prompt", content.strip(), head) for _, content in item.prompt),
-        *(("a tool", _name(tool), head) for tool in item.tools),
         ("the answer's text", item.content.strip(), trained),
         *(("a tool call", call.name, trained) for call in item.calls),
     )
     if lost := next((what for what, text, where in said if text not in where), ""):
+        return lost
+    around, end = head, len(head)
+    for _, content in reversed(item.prompt):  # messages speak of tools too, and show none
+        at = head.rfind(content.strip(), 0, end)
+        if at >= 0:
+            around, end = around[:at] + around[at + len(content.strip()) :], at
+    if lost := _untold(around, tuple(item.tools)):
         return lost
     values = (leaf for call in item.calls for leaf in _leaves(orjson.loads(call.arguments)))
     return next((f"{leaf!r} in the arguments of a call" for leaf in values if not any(f in trained for f in _forms(leaf))), "")
@@ -140,9 +146,30 @@ def _forms(leaf: Any) -> tuple[str, ...]:
     return (leaf.strip(), plain[1:-1], ascii_only[1:-1]) if isinstance(leaf, str) else (plain, str(leaf))
 
 
-@lru_cache(maxsize=256)
-def _name(tool: str) -> str:
-    return str(orjson.loads(tool)["function"]["name"])
+@lru_cache(maxsize=64)
+def _untold(around: str, tools: tuple[str, ...]) -> str:
+    """What of the tool schemas is not in a rendered prompt without its messages: a name, a description, a parameter; empty when all is."""
+    for tool in tools:
+        function = orjson.loads(tool)["function"]
+        told = (function["name"], *_descriptions(function))
+        if lost := next((text for text in told if not any(form in around for form in _forms(text))), ""):
+            return f"a tool: {lost[:80]!r} of {function['name']} is not shown"
+    return ""
+
+
+def _descriptions(schema: Any) -> Iterator[str]:
+    """The descriptions in a JSON Schema, and the names of its properties."""
+    if isinstance(schema, dict):
+        if isinstance(described := schema.get("description"), str):
+            yield described
+        if isinstance(properties := schema.get("properties"), dict):
+            yield from properties
+            for part in properties.values():
+                yield from _descriptions(part)
+        yield from (text for key, part in schema.items() if key not in ("description", "properties") for text in _descriptions(part))
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _descriptions(part)
 
 
 def _refused(ident: str, why: str) -> ConfigInvalid:

@@ -159,6 +159,7 @@ def test_numbers_that_a_manifest_cannot_hold_are_refused(place: Path, tmp_path: 
     [
         ("loop", "output_link"),
         ("a" * 251, "output_name"),
+        ("a" * 256, "output_name"),
         ("\udcff", "output_name"),
         ("\udcff/below", "output_name"),
         ("lake/out", "output_in_lake"),

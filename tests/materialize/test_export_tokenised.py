@@ -101,6 +101,7 @@ def test_the_prompt_is_escaped_as_in_chats(build: Any, tmp_path: Path) -> None:
     [
         ("{% if not add_generation_prompt %}answered {% endif %}" + TOOLS + PLAIN, "renders the prompt otherwise"),
         (PLAIN, "leaves out a tool"),
+        ("{% for t in tools or [] %}{{ t.function.name }} {% endfor %}" + PLAIN, "of retrieve_visuals is not shown"),
         (TOOLS + PLAIN.replace("{{ c | tojson }}", ""), "leaves out a tool call"),
         (TOOLS + PLAIN.replace("{{ c | tojson }}", "{{ c.function.name }}"), "leaves out 'shots' in the arguments of a call"),
         (TOOLS + PLAIN.replace("| tojson", "| string | upper"), "leaves out a tool call"),
@@ -118,6 +119,15 @@ def test_a_template_whose_training_cannot_be_proved_is_refused(
         export("sft", "trl", build.table(rows), tmp_path / "out", tokenizer=place)
     assert caught.value.code == "tokenizer_unproved"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tool_that_only_a_message_speaks_of_is_not_shown(build: Any, tmp_path: Path) -> None:
+    """What a policy sees names the tools in its own words too, which is no schema."""
+    call = build.call("render_shots", '{"shots":"s001"}')
+    row = build.row(0, completion=call, user=f"Call one of these: {build.row(0, completion=call)['tools_json']}")
+    with pytest.raises(ConfigInvalid, match="leaves out a tool"):
+        export("sft", "trl", build.table([row]), tmp_path / "out", tokenizer=tiny(tmp_path / "silent", PLAIN))
+    export("sft", "trl", build.table([row]), tmp_path / "out", tokenizer=tiny(tmp_path / "telling", TOOLS + PLAIN))
 
 
 def test_a_plain_template_that_says_everything_is_taken(build: Any, rows: list[dict[str, Any]], tmp_path: Path) -> None:
